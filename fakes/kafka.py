@@ -21,6 +21,9 @@ class FakeLog:
         self.records: dict[Partition, dict[int, Record]] = {}
         self._ends: dict[Partition, int] = {}
         self._committed: dict[tuple[str, Partition], int] = {}
+        self._notes: dict[tuple[str, Partition], str] = {}
+        #: The largest record that a topic takes, in bytes.
+        self.limits: dict[str, int] = {}
 
     def create(self, topic: str, partitions: int = 1) -> None:
         self._partitions[topic] = partitions
@@ -70,9 +73,14 @@ class FakeLog:
             if (group, one) in self._committed
         }
 
-    def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
+    def commit(self, group: str, offsets: Mapping[Partition, int], note: str = "") -> None:
         for one, offset in offsets.items():
             self._committed[group, one] = offset
+            self._notes[group, one] = note
+
+    def notes(self, group: str, topic: str) -> set[str]:
+        notes = (self._notes.get((group, one)) for one in self.bounds(topic))
+        return {one for one in notes if one}
 
     def read(self, start: Mapping[Partition, int], limit: int) -> Reading:
         records: list[Record] = []
@@ -97,6 +105,8 @@ class FakeLog:
         if count is None:
             return CallFailed("Produce", "UNKNOWN_TOPIC_OR_PART", one.topic)
         number = one.partition if one.partition is not None else sum(one.key or b"") % count
+        if one.size > self.limits.get(one.topic, one.size):
+            return CallFailed("Produce", "LetterTooLarge", one.topic)
         if number >= count:
             return CallFailed("Produce", "_UNKNOWN_PARTITION", one.topic)
         partition = Partition(one.topic, number)

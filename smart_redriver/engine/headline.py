@@ -61,6 +61,7 @@ class Topic(str, Enum):
     CROWDED = "consumer has enough"
     KINDS = "a cause is down"
     SUSPECTS = "letters that failed"
+    STUCK = "letters that can't be parked"
     NOT_KNOWN = "not known"
 
 
@@ -111,6 +112,7 @@ class Seen:
             more, those of its `of_these`.
         next_canary_at: while OPEN; `canary_at_latest`: where live messages fail all the while. `kinds_down`: kinds that wait for a canary of their own.
         suspects, suspects_until: letters that failed while others succeeded, and when the last of them is tried again.
+        stuck: letters that were to be parked and that the parking lot does not take.
         crowded_since: since when the consumer has more than it bears, so that nothing goes.
         rate_per_second, live_per_second: of letters that go back, and of producers' messages beside them.
         drained_by: when the backlog is gone at this rate.
@@ -141,6 +143,7 @@ class Seen:
     kinds_down: tuple[KindDown, ...] = ()
     suspects: int = 0
     suspects_until: datetime | None = None
+    stuck: int = 0
     crowded_since: datetime | None = None
     rate_per_second: float | None = None
     live_per_second: float | None = None
@@ -255,6 +258,7 @@ def _with_circuit(seen: Seen, circuit: Circuit, settings: Settings | None, now: 
         suspects_until=max(
             (at for one in circuit.held_suspects if (at := one.until) > now), default=None
         ),
+        stuck=circuit.stuck,
         crowded_since=circuit.rate.congested_since if circuit.rate else None,
         rate_per_second=rate,
         live_per_second=circuit.rate.live if circuit.rate else None,
@@ -364,7 +368,7 @@ def _rate(circuit: Circuit, now: datetime) -> float | None:
 
 def _kinds(circuit: Circuit) -> Iterable[KindDown]:
     for one in circuit.causes:
-        if one.is_held:
+        if one.holds_letters:
             at = None if one.canary_sent_at else one.cools_until
             yield KindDown(
                 name=one.cause, letters=one.letters, since=one.held_since, next_canary_at=at
@@ -559,6 +563,18 @@ def _silent(seen: Seen) -> Headline | None:
     )
 
 
+def _stuck(seen: Seen) -> Headline | None:
+    if not seen.stuck or not seen.backlog:
+        return None
+    it_is = "it is" if seen.stuck == 1 else "they are"
+    return Headline(
+        topic=Topic.STUCK,
+        colour=Colour.RED,
+        text=f"{_most(seen.stuck, seen)} can't be parked: {it_is} too large for the parking lot, or refused by it.",
+        then="Let the parking lot take larger messages; `letter.stuck` in the log names the letter and the fault.",
+    )
+
+
 def _crowded(seen: Seen) -> Headline | None:
     since = seen.crowded_since
     if since is None or not seen.backlog or seen.state is not State.CLOSED:
@@ -688,6 +704,7 @@ _RULES: tuple[Callable[[Seen], Headline | None], ...] = (
     _down,
     _canary_is_out,
     _failing,
+    _stuck,
     _crowded,
     _silent,
     _kind_down,

@@ -22,6 +22,7 @@ from smart_redriver.engine.passes.redrive_pass import Rhythm, run_visit
 from smart_redriver.engine.report import Outcome, Report
 from smart_redriver.kafka.engine.connection import DeadLetterTopic
 from smart_redriver.kafka.engine.place import KafkaTopics
+from smart_redriver.kafka.engine.shelf import MOST_LETTERS
 from smart_redriver.kafka.sqlite import TABLE, SqliteTable
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ class Configuration:
                 letters_within=deployment.letters_within,
             )
             log = KafkaLog(topics)
-            connection = DeadLetterTopic(log, topics, _now, log.close)
+            name = state.identity() if state is not None else deployment.table_name
+            connection = DeadLetterTopic(log, topics, _now, log.close, state=name)
             closing.callback(connection.close)
             journal("process.started", name=topics.name, dead_letters=topics.dead_letters)
             Process(
@@ -189,11 +191,12 @@ class Process:
         self._connection = connection
         self._memory = memory
         self._settings = settings
-        self._journal = journal
+        self._journal: Journal = ToldOnce(journal)
         self._clock = clock
         self._pause = pause
         self._rhythm = Rhythm()
         self._looked_at: datetime | None = None
+        self._has_told_what_it_found = False
         self._owner = str(uuid4())
 
     def run(self) -> None:
@@ -212,7 +215,27 @@ class Process:
             return now >= self._looked_at + WHILE_OUT
         return self._rhythm.is_due(now)
 
+    def _tell_what_it_found(self) -> None:
+        """Tell it once, before the first letter goes; again later where it can't be told."""
+        try:
+            found = self._connection.found()
+        except CallFailed as failed:
+            self._tell_failed(failed)
+            return
+        self._has_told_what_it_found = True
+        reads_from = "the committed position"
+        if found.is_first:
+            reads_from = "its beginning, since our group has committed nothing yet"
+        self._journal("topic.found", records=found.records, reads_from=reads_from)
+        if found.another_state is not None:
+            self._tell_failed(found.another_state)
+
+    def _tell_failed(self, failed: CallFailed) -> None:
+        self._journal("call.failed", call=failed.call, code=failed.code, detail=failed.detail)
+
     def _visit(self) -> None:
+        if not self._has_told_what_it_found:
+            self._tell_what_it_found()
         tools = Tools(
             **self._connection.parts(self._memory, self._clock),
             journal=self._journal,
@@ -235,7 +258,33 @@ class Process:
         try:
             self._memory.save_pass(report.to_json(), now)
         except CallFailed as failed:
-            self._journal("call.failed", call=failed.call, code=failed.code, detail=failed.detail)
+            self._tell_failed(failed)
+
+
+class ToldOnce:
+    """A journal that says once that a letter stays where it is, and why: passes follow each other within seconds."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._told: dict[str, tuple[Any, ...]] = {}
+
+    def __call__(self, event: str, /, **fields: Any) -> None:
+        """Write the event, if it is not what was last told of its letter."""
+        if event.startswith("letter."):
+            letter, told = fields["original_id"], (event, fields["reason"], fields["redrive_count"])
+            if event in _STAYS and self._told.get(letter) == told:
+                return
+            self._told.pop(letter, None)
+            if event in _STAYS:
+                self._told[letter] = told
+            if len(self._told) > _LETTERS_REMEMBERED:
+                del self._told[next(iter(self._told))]
+        self._journal(event, **fields)
+
+
+_STAYS = frozenset({"letter.held", "letter.stuck"})
+#: As many as the process may have in memory.
+_LETTERS_REMEMBERED = MOST_LETTERS
 
 
 def _dynamodb() -> DynamoDbClient:

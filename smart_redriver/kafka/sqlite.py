@@ -29,6 +29,10 @@ TABLE = "state"
 _PATIENCE = 10.0
 
 _MAKE = "create table if not exists state (key text primary key, item text not null, ends integer) without rowid"
+_NAME = (
+    "create table if not exists identity (id text not null)",
+    "insert into identity select lower(hex(randomblob(8))) where not exists (select 1 from identity)",
+)
 
 
 class SqliteTable:
@@ -113,6 +117,14 @@ class SqliteTable:
             rows = self._connection.execute("select item from state order by key").fetchall()
         items = [_item("Scan", text) for (text,) in rows]
         return {"Items": [one for one in items if holds(one)]}
+
+    def identity(self) -> str:
+        """The name of this file among all, in which a copy is the same. Raises CallFailed."""
+        with self._transaction("NameState"):
+            for statement in _NAME:
+                self._connection.execute(statement)
+            (name,) = self._connection.execute("select id from identity").fetchone()
+        return str(name)
 
     def close(self) -> None:
         """Close the file."""

@@ -48,9 +48,22 @@ class WiredLog:
 
 
 class Bench:
-    def __init__(self, partitions: int = 2, **differs: Any) -> None:
+    """`headers_of_death`: what the consumer adds to a message's own, which it leaves out without `keeps_headers`."""
+
+    def __init__(
+        self,
+        partitions: int = 2,
+        headers_of_death: Callable[[Position, str], tuple[Header, ...]] | None = None,
+        *,
+        keeps_headers: bool = True,
+        **differs: Any,
+    ) -> None:
+        self._headers_of_death = headers_of_death or spring
+        self._keeps_headers = keeps_headers
         self.place: KafkaTopics = place_at("broker:9092", **differs)
         self.partitions = partitions
+        #: Names the state of its processes.
+        self.state = ""
         self.clock = VirtualClock()
         self.begin_anew()
 
@@ -112,7 +125,8 @@ class Bench:
                 if why is None:
                     self.done.append(record.value or b"")
                 else:
-                    headers = (*record.headers, *spring(record.position, why))
+                    kept = record.headers if self._keeps_headers else ()
+                    headers = (*kept, *self._headers_of_death(record.position, why))
                     self.log.write(
                         [
                             NewRecord(
@@ -157,7 +171,7 @@ class Bench:
     def process(self, wire: Wire | None = None) -> DeadLetterTopic:
         """A process that has just begun."""
         log: Any = WiredLog(self.log, wire) if wire else self.log
-        self._process = DeadLetterTopic(log, self.place, self.clock.now)
+        self._process = DeadLetterTopic(log, self.place, self.clock.now, state=self.state)
         return self._process
 
     def memory(self, wire: Wire | None = None) -> Memory:
@@ -232,6 +246,11 @@ def spring(position: Position, why: str) -> tuple[Header, ...]:
         ("kafka_dlt-exception-fqcn", why.encode()),
         ("kafka_dlt-exception-message", b"it broke"),
     )
+
+
+def nameless(_: Position, why: str) -> tuple[Header, ...]:
+    """Headers that do not say which message failed."""
+    return (("error", why.encode()),)
 
 
 def die_within(call: Call, act: Act) -> Any:

@@ -41,6 +41,15 @@ def test_what_is_written_is_read_with_key_headers_and_place(log, topic):
     assert (read.key, read.value, read.headers, read.position) == (b"k", b"v", headers, where)
 
 
+def test_a_record_is_written_that_is_larger_than_messages_may_be(log, topic):
+    """The parking topic may take what the others do not."""
+    value = bytes(2_000_000)
+
+    (where,) = log.write([record(topic, value, partition=0)])
+
+    assert isinstance(where, Position)
+
+
 def test_a_record_without_key_and_value_stays_so(log, topic):
     start = ends(log, topic)
 
@@ -104,6 +113,21 @@ def test_a_group_reads_on_where_it_committed_and_another_does_not(log, topic):
 
     assert log.committed(own_group(log), topic) == {one: 5, other: 7}
     assert log.committed("somebody else", topic) == {}
+
+
+def test_words_beside_a_position_are_kept_until_the_next_is_committed(log, topic):
+    one, other = Partition(topic, 0), Partition(topic, 1)
+    told = []
+
+    for note in ("mine", "yours", ""):
+        log.commit(own_group(log), {one: 5}, note)
+        told.append(log.notes(own_group(log), topic))
+    log.commit(own_group(log), {one: 6}, "mine")
+    log.commit(own_group(log), {other: 7}, "yours")
+
+    assert told == [{"mine"}, {"yours"}, set()]
+    assert log.notes(own_group(log), topic) == {"mine", "yours"}
+    assert log.notes("somebody else", topic) == set()
 
 
 def test_a_position_may_go_back(log, topic):

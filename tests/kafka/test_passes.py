@@ -273,6 +273,94 @@ def test_ten_thousand_letters(order, count):
     assert not bench.waiting
 
 
+def test_no_cause_is_named_once_its_letter_is_parked():
+    bench = Bench()
+    bench.die("bad 1", *(f"good {n}" for n in range(12)), keys=["a", "b"])
+    headlines = []
+
+    for n in range(12):
+        report = bench.run_pass(**QUICK)
+        headlines.append((bool(bench.parked), "waits for Refused" in report.headline))
+        bench.work(bad)
+        if bench.parked:
+            bench.die(f"late {n}")
+        bench.clock.advance(60)
+
+    assert (False, True) in headlines
+    assert (True, False) in headlines
+    assert (True, True) not in headlines
+
+
+@pytest.mark.parametrize("order", ["key", "none"])
+def test_a_letter_that_its_topic_finds_too_large_is_parked(order):
+    bench = Bench(order=order)
+    bench.die("large" * 100, "a", "b")
+    bench.log.limits["orders"] = 300
+
+    bench.live()
+
+    assert bench.parked == [b"large" * 100]
+    (entry,) = bench.memory().read_ledger(parked_ids(bench)).entries.values()
+    assert entry.park_reason == "UNDELIVERABLE"
+    assert sorted(bench.done) == [b"a", b"b"]
+
+
+def parked_ids(bench):
+    headers = [dict(one.headers) for one in bench.log.in_topic(bench.place.parked)]
+    return [Trail.decode(one["RedriveTrail"].decode()).original_id for one in headers]
+
+
+@pytest.mark.parametrize("order", ["key", "none"])
+def test_a_letter_that_the_parking_topic_finds_too_large_stays_and_that_is_said(order):
+    bench = Bench(order=order)
+    bench.die("large" * 100, "a", "b")
+    for topic in ("orders", bench.place.parked):
+        bench.log.limits[topic] = 300
+
+    for _ in range(4):
+        report = bench.run_pass()
+        bench.work()
+        bench.clock.advance(60)
+
+    assert "1 of 1 letter can't be parked: it is too large for the parking lot" in report.headline
+    assert bench.memory().load_circuit().waiting_since is not None
+    stuck = [fields for event, fields in bench.events if event == "letter.stuck"]
+    assert {(one["reason"], one["code"]) for one in stuck} == {("UNDELIVERABLE", "LetterTooLarge")}
+    assert sorted(bench.done) == [b"a", b"b"]
+
+    bench.log.limits.clear()
+    bench.live()
+
+    assert sorted(bench.done) == [b"a", b"b", b"large" * 100]
+    assert bench.memory().load_circuit().stuck == 0
+
+
+@pytest.mark.parametrize("value", [b"\xff" * 900, b"a" * 900])
+def test_a_letter_goes_back_that_is_as_large_as_messages_may_be(value):
+    """As text, what is no text is longer."""
+    bench = Bench(max_message_bytes=1_000)
+    bench.die("a")
+    (record,) = bench.log.in_topic(bench.place.dead_letters)
+    bench.log.records[record.position.partition][record.offset] = replace(record, value=value)
+
+    bench.live()
+
+    assert bench.done == [value]
+
+
+def test_a_letter_with_headers_that_make_it_too_large_is_not_tried():
+    bench = Bench(max_message_bytes=1_000)
+    bench.die("a")
+    (record,) = bench.log.in_topic(bench.place.dead_letters)
+    headers = (*record.headers, ("large", b"x" * 1_000))
+    bench.log.records[record.position.partition][record.offset] = replace(record, headers=headers)
+
+    bench.run_pass()
+
+    assert bench.parked == [b"a"]
+    assert len(bench.values("orders")) == 1
+
+
 @pytest.mark.parametrize("topic", ["orders.DLT", "orders.DLT.held", "orders.DLT.parked"])
 def test_a_topic_that_is_gone_stops_passes_until_it_is_there_again(topic):
     bench = Bench(partitions=1)

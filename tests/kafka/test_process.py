@@ -2,6 +2,8 @@
 
 import json
 from collections import Counter
+from itertools import pairwise
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -14,7 +16,7 @@ from smart_redriver.engine.errors import CallFailed, SettingsError
 from smart_redriver.engine.model.circuit import Lease
 from smart_redriver.kafka.engine.connection import DeadLetterTopic
 from smart_redriver.kafka.engine.place import KafkaTopics
-from smart_redriver.kafka.process import Configuration, Process
+from smart_redriver.kafka.process import Configuration, Process, ToldOnce
 from smart_redriver.kafka.sqlite import SqliteTable
 from smart_redriver.oncall.cli import app
 from smart_redriver.oncall.terminal.exits import Misused
@@ -41,8 +43,13 @@ class Life:
         self.file = file
         self.seconds_left = 0.0
         self.events: list[str] = []
+        self.told: list[tuple[str, dict[str, Any]]] = []
 
-    def run(self, seconds, fails=lambda _: None, log=None) -> None:
+    def note(self, event, /, **fields):
+        self.events.append(event)
+        self.told.append((event, fields))
+
+    def run(self, seconds, fails=lambda _: None, log=None, state="mine") -> None:
         bench, self.seconds_left = self.bench, seconds
         table = SqliteTable.open(self.file, bench.clock.time, is_made=True)
 
@@ -54,14 +61,66 @@ class Life:
                 raise Stopped
 
         Process(
-            DeadLetterTopic(log or bench.log, bench.place, bench.clock.now),
+            DeadLetterTopic(log or bench.log, bench.place, bench.clock.now, state=state),
             StateStore(table, "state", "orders"),
             Settings(initial_window=20, base_delay_seconds=0),
-            journal=lambda event, /, **fields: self.events.append(event),
+            journal=self.note,
             clock=bench.clock.now,
             pause=pause,
         ).run()
         table.close()
+
+
+class Told:
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.journal = ToldOnce(lambda event, /, **_: self.events.append(event))
+
+    def held(self, letter="a", reason="BACKOFF", redrives=0, event="letter.held") -> bool:
+        """Whether that was told."""
+        before = len(self.events)
+        self.journal(event, original_id=letter, reason=reason, redrive_count=redrives)
+        return len(self.events) > before
+
+
+def test_that_a_letter_stays_is_told_once_for_each_reason_and_try():
+    told = Told()
+
+    assert [told.held(), told.held()] == [True, False]
+    assert [told.held("b"), told.held("b"), told.held()] == [True, False, False]
+    assert [told.held(reason="GROUP"), told.held()] == [True, True]
+    assert [told.held(redrives=1), told.held(redrives=1)] == [True, False]
+    assert [told.held(event="letter.stuck"), told.held(event="letter.stuck")] == [True, False]
+
+
+def test_what_happens_to_a_letter_is_told_each_time_and_so_is_that_it_stays_then():
+    told = Told()
+
+    assert [told.held(event="letter.redriven") for _ in range(2)] == [True, True]
+    assert [told.held(), told.held(event="letter.redriven"), told.held()] == [True, True, True]
+
+
+def test_no_more_letters_are_remembered_than_are_in_memory(monkeypatch):
+    monkeypatch.setattr("smart_redriver.kafka.process._LETTERS_REMEMBERED", 2)
+    told = Told()
+
+    assert [told.held(one) for one in "abcb"] == [True, True, True, False]
+    assert told.held("a")
+
+
+def test_the_passes_of_a_process_say_once_that_a_letter_stays(life):
+    life.bench.die(*(f"m{n}" for n in range(40)), keys=["a", "b", "c"])
+
+    life.run(1_800, fails=lambda value: "Refused" if value == b"m0" else None)
+
+    of_each: dict[str, list[tuple[str, str, int]]] = {}
+    for event, fields in life.told:
+        if event.startswith("letter."):
+            told = (event, fields["reason"], fields["redrive_count"])
+            of_each.setdefault(fields["original_id"], []).append(told)
+    assert life.events.count("letter.held") > 10
+    for one in of_each.values():
+        assert all(before != after for before, after in pairwise(one))
 
 
 @pytest.fixture
@@ -78,6 +137,58 @@ def test_it_drains_the_dlq_topic_and_goes_on_with_what_comes(life):
 
     assert Counter(life.bench.done) == Counter([b"late", *(b"m%d" % n for n in range(30))])
     assert not life.bench.waiting
+
+
+def test_the_first_start_says_how_many_records_it_found_and_that_it_reads_from_the_beginning(life):
+    life.bench.die(*(f"m{n}" for n in range(30)))
+
+    life.run(600)
+    life.bench.die("a", "b")
+    life.run(600)
+
+    first, second = [fields for event, fields in life.told if event == "topic.found"]
+    assert life.events.index("topic.found") < life.events.index("letter.redriven")
+    assert first["records"] == 30
+    assert first["reads_from"].startswith("its beginning")
+    assert second == {"records": 2, "reads_from": "the committed position"}
+
+
+def test_a_process_with_another_state_says_so_before_the_first_letter(life):
+    life.bench.die("a", "b")
+    life.run(600)
+    life.bench.die("c")
+    mine = len(life.events)
+
+    life.run(600, state="another")
+
+    def told(events):
+        return [n for n, (_, one) in enumerate(events) if one.get("code") == "AnotherState"]
+
+    later = life.told[mine:]
+    assert not told(life.told[:mine])
+    assert told(later)[0] < [event for event, _ in later].index("letter.redriven")
+
+    mine = len(life.events)
+    life.bench.die(*(f"m{n}" for n in range(9)))
+    life.run(600, state="another")
+
+    assert not told(life.told[mine:])
+
+
+def test_what_a_process_found_is_told_once_a_broker_answers(life):
+    bench = life.bench
+    bench.die("a")
+    gone_until = bench.clock.time() + 100
+
+    class Gone:
+        def __getattr__(self, name):
+            if bench.clock.time() < gone_until:
+                raise CallFailed(name, "NoAnswer", "no broker")
+            return getattr(bench.log, name)
+
+    life.run(600, log=Gone())
+
+    assert [fields["records"] for event, fields in life.told if event == "topic.found"] == [1]
 
 
 def test_it_gives_its_lease_back_when_it_is_stopped(life):

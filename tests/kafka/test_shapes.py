@@ -1,6 +1,7 @@
 """What the libraries write to a DLQ topic, as they write it, and whatever else may be in a header."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -118,24 +119,28 @@ def test_of_headers_that_were_added_again_the_last_counts(shape):
     assert (death.partition, death.offset) == (4, 99)
 
 
+#: JSON that is another text once it was read and written: by its numbers, its names, its blanks.
+AS_WRITTEN = (
+    b'{"n": 12345678901234567890, "x": 1.10, "y": 1e400, "z": [0.1000000000000000055511151231257827],'
+    b' "n": "\\u00fc\xc3\xbc", "deep": {"n": 1,"n" : 2} }'
+)
+
+
 def test_an_envelope_is_taken_off():
-    value = {
-        "original_topic": "orders",
-        "original_partition": 3,
-        "original_offset": 17,
-        "attempt_count": 4,
-        "error_class": "Declined",
-        "error_message": "no money",
-        "failed_at": "2026-01-01T10:00:00Z",
-        "original_key": "7",
-        "original_headers": {"tenant": "a"},
-        "payload": {"b": [1, 2.5, "ü"], "a": None},
-    }
+    value = b"""
+    { "original_topic" : "orders", "original_partition": 3, "original_offset": 17,
+      "attempt_count": 4, "error_class": "Declined", "error_message": "no money",
+      "failed_at": "2026-01-01T10:00:00Z", "original_key": "7", "more": [{"payload": 1}, 2.5],
+      "original_headers": {"tenant": "a", "none": null, "tenant": "b"},
+      "payload": %b }
+    """
 
-    message = message_of(record(value=json.dumps(value, indent=1).encode()))
+    message = message_of(record(value=value % AS_WRITTEN))
 
-    assert message.value == '{"b":[1,2.5,"ü"],"a":null}'.encode()
-    assert (message.key, message.headers) == (b"7", (("tenant", b"a"),))
+    assert message.is_whole
+    assert message.value == AS_WRITTEN
+    assert message.key == b"7"
+    assert message.headers == (("tenant", b"a"), ("none", None), ("tenant", b"b"))
     assert message.death == Death(
         topic="orders",
         partition=3,
@@ -161,14 +166,105 @@ def test_an_envelopes_payload_is_what_was_sent(payload, value):
     assert message_of(record(value=json.dumps(envelope).encode())).value == value
 
 
-@pytest.mark.parametrize("payload", [{}, {"payload_base64": "?"}, {"payload": "\ud800"}])
-def test_an_envelope_without_a_payload_that_can_be_sent_is_incomplete(payload):
-    envelope = {"original_topic": "orders", "error_class": "E"} | payload
+@given(
+    st.dictionaries(
+        st.text(),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+            lambda some: st.lists(some) | st.dictionaries(st.text(), some),
+            max_leaves=5,
+        ),
+    ),
+    st.sampled_from([None, 1]),
+    st.booleans(),
+)
+def test_the_payload_of_any_envelope_is_what_stands_in_it(payload, indent, is_ascii):
+    written = json.dumps(payload, indent=indent, ensure_ascii=is_ascii)
+    value = f'{{"original_topic":"orders","payload":{written},"error_class":"E"}}'.encode()
 
-    letter = dead(read(value=json.dumps(envelope).encode())).letter
+    message = message_of(record(value=value))
+
+    assert (message.value, message.is_whole) == (written.encode(), True)
+
+
+@pytest.mark.parametrize(
+    "faulty",
+    [
+        '"error_message": "it has no payload"',
+        '"payload_base64": "?"',
+        '"payload_base64": true, "payload": 1',
+        r'"payload": "\ud800"',
+        r'"payload": {"a": 1}, "payload": {"a": 2}',
+        r'"payload": 1, "original_key": "\ud800"',
+        '"payload": 1, "original_key": 7',
+        '"payload": 1, "original_headers": {"n": 7}',
+        '"payload": 1, "original_headers": {"n": ["a"]}',
+        '"payload": 1, "original_headers": [["n", "a"]]',
+        '"payload": 1, "original_headers": "n=a"',
+        r'"payload": 1, "original_headers": {"n": "\ud800"}',
+        r'"payload": 1, "original_headers": {"\ud800": "a"}',
+        '"payload": ' + 5_000 * "[" + 5_000 * "]",
+    ],
+)
+def test_an_envelope_whose_message_can_not_be_sent_as_it_was_is_incomplete(faulty):
+    value = f'{{"original_topic": "orders", "error_class": "E", {faulty}}}'.encode()
+
+    letter = dead(read(value=value)).letter
 
     assert letter.unfit is not None
     assert letter.unfit.value == "INCOMPLETE"
+
+
+def test_a_key_that_is_no_text_is_the_records_if_it_says_the_same():
+    value = b'{"original_topic": "orders", "error_class": "E", "payload": 1, "original_key": 7}'
+
+    message = message_of(record(value=value, key=b"7"))
+
+    assert (message.key, message.is_whole) == (b"7", True)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b'{"original_topic": "orders", "error_class": "E", "payload": 1} {}',
+        b'{"original_topic": "orders", "error_class": "E", "payload": 1',
+        b'{"original_topic": "orders", "error_class": "E", "payload": 1,}',
+        b'{"original_topic": "orders", "error_class": "E", 7: 1}',
+        b'{"original_topic": "or ders", "error_class": "E", "payload": 1}',
+        b'{"message": {"original_topic": "orders", "error_class": "E", "payload": 1}}',
+        b'["original_topic", "error_class"]',
+    ],
+)
+def test_what_is_no_envelope_is_a_message_by_itself(value):
+    message = message_of(record(OWN, value=value))
+
+    assert (message.value, message.headers, message.is_whole) == (value, OWN, True)
+
+
+@pytest.mark.parametrize("beside", [(), ("trail",)], ids=["within alone", "beside, too"])
+def test_a_trail_among_the_headers_in_an_envelope_is_the_letters(beside):
+    trail = Trail(
+        queue="orders",
+        original_id="first",
+        redrive_count=2,
+        first_seen=datetime(2026, 1, 1, tzinfo=UTC),
+        batch=3,
+        generation=1,
+    )
+    envelope = {
+        "original_topic": "orders",
+        "error_class": "E",
+        "payload": "a",
+        "original_headers": {"tenant": "a", TRAIL_ATTRIBUTE: trail.encode()},
+    }
+
+    later = replace(trail, redrive_count=3, batch=4)
+    headers = [(TRAIL_ATTRIBUTE, later.encode().encode()) for _ in beside]
+
+    known = dead(read(headers, value=json.dumps(envelope).encode()))
+
+    assert known.letter.trail == (later if beside else trail)
+    assert known.message.headers == (("tenant", b"a"),)
 
 
 def test_a_message_that_only_looks_like_an_envelope_is_one_by_itself():

@@ -161,6 +161,17 @@ def test_an_entry_is_forgotten_when_its_time_is_over(tmp_path):
     assert set(memory.read_ledger(["letter-1", "letter-2"]).entries) == {"letter-2"}
 
 
+def test_a_file_has_a_name_of_its_own_and_keeps_it(tmp_path):
+    names = []
+    for file in ("a", "a", "b"):
+        opened = SqliteTable.open(tmp_path / file, lambda: 0.0, is_made=True)
+        names.append(opened.identity())
+        opened.close()
+
+    assert all(names)
+    assert names[0] == names[1] != names[2]
+
+
 def the_file(folder):
     return SqliteTable.open(folder / "state", CLOCK.time, is_made=True)
 

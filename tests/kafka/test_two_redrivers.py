@@ -84,6 +84,46 @@ def test_no_item_of_the_table_is_of_both(here, there):
     assert names["here"] == names["there"]
 
 
+def told_of_another_state(bench: Bench) -> bool:
+    codes = [fields.get("code") for event, fields in bench.events if event == "call.failed"]
+    bench.events.clear()
+    return "AnotherState" in codes
+
+
+@pytest.mark.parametrize("lag", [0, 2])
+def test_two_states_of_one_redriver_are_told(lag):
+    """Each sends what only the other one knows to be sent, whoever is the first to commit."""
+    one, other = Bench(), Bench()
+    other.clock, other.log = one.clock, one.log
+    one.state, other.state = "one", "other"
+    one.die(*LETTERS)
+
+    for turn in range(6):
+        one.run_pass()
+        if turn >= lag:
+            other.run_pass()
+        one.work()
+        one.die(f"more {turn}")
+        one.clock.advance(60)
+
+    assert len(one.done) > len(set(one.done))
+    assert told_of_another_state(one) or told_of_another_state(other)
+
+
+def test_processes_of_one_state_tell_of_no_other():
+    bench = Bench()
+    bench.state = "one"
+    bench.die(*LETTERS)
+
+    for _ in range(2):
+        bench.process()
+        bench.live()
+        bench.die("more")
+    bench.live()
+
+    assert not told_of_another_state(bench)
+
+
 @pytest.fixture
 def groups():
     """Two groups of one topic, each with a DLQ topic and a re-driver of its own."""

@@ -70,6 +70,16 @@ SENTENCES = [
         "14 of the last 28 letters failed while others succeeded. 300 letters wait. "
         "Letters that were never tried go first.",
     ),
+    (
+        replace(FLOWING, stuck=1),
+        Colour.RED,
+        "1 of 300 letters can't be parked: it is too large for the parking lot, or refused by it.",
+    ),
+    (
+        replace(WAITING, stuck=20),
+        Colour.RED,
+        "16 of 16 letters can't be parked: they are too large for the parking lot, or refused by it.",
+    ),
     (Seen(at=NOW, backlog=0), Colour.GREEN, "No letter waits: the DLQ is empty."),
     (
         replace(FLOWING, backlog=0, out=63),
@@ -327,6 +337,7 @@ ROWS = {
     Topic.CROWDED: "Consumer has as much as it bears",
     Topic.KINDS: "N of M letters wait for CAUSE; or for the next pass to look at them, and CAUSE is down",
     Topic.SUSPECTS: "N letters failed while others succeeded",
+    Topic.STUCK: "N of M letters can't be parked",
     Topic.NOT_KNOWN: "Not known: the DLQ could not be read",
 }
 

@@ -116,6 +116,16 @@ STRANGERS: dict[str, tuple[Letter, Entry | None, bool]] = {
         an_entry(redrive_count=5, current_id="sixth"),
         True,
     ),
+    "ids tell the content, and this is another one's": (
+        a_returned_letter(message_id="stranger", content_marks=("-abc", "-123")),
+        an_entry(current_id="second-def"),
+        True,
+    ),
+    "ids tell the content, and this is the last copy's": (
+        a_returned_letter(message_id="unknown", content_marks=("-abc", "-123")),
+        an_entry(current_id="second-abc"),
+        False,
+    ),
     "this is the copy that was sent last": (a_returned_letter(), an_entry(), False),
     "the answer to a send was lost, and the letter was sent again in another batch": (
         a_returned_letter(message_id="unknown", batch=6, trail=a_trail(batch=6)),
@@ -152,6 +162,25 @@ def test_a_strangers_copy_becomes_a_letter_of_its_own_and_inherits_no_strike() -
     assert (own.original_id, own.redrives, own.batch) == ("stranger", 0, None)
     assert own.strikes(STRIKING) == 0
     assert own.letter.trail_fault is not None
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_last"),
+    [
+        ({}, True),
+        ({"content_marks": ("-def",)}, False),
+        ({"content_marks": ()}, False),
+        ({"trail": a_trail(batch=6)}, False),
+        ({"trail": a_trail(redrive_count=0)}, False),
+        ({"trail": None}, False),
+    ],
+)
+def test_the_last_copy_has_its_content_and_the_trail_of_the_last_try(
+    changes: dict[str, Any], is_last: bool
+) -> None:
+    letter = replace(a_returned_letter(message_id="unknown", content_marks=("-abc",)), **changes)
+
+    assert Case(letter=letter, entry=an_entry(current_id="second-abc")).is_last_copy is is_last
 
 
 @given(st.integers(0, 20), st.integers(0, 20))

@@ -255,6 +255,43 @@ def test_a_cause_whose_last_canary_failed_is_parked_as_a_whole() -> None:
     assert one.left["Declined"].convicted_at == LAST.canary_sent_at
 
 
+def test_of_a_cause_that_is_parked_as_a_whole_no_letter_is_left() -> None:
+    left = Pass([canary_back(), *letters(20)], replace(LAST, letters=21)).left["Declined"]
+
+    assert (left.letters, left.is_held, left.holds_letters) == (0, True, False)
+
+
+@pytest.mark.parametrize(
+    ("known", "cools_until", "stay", "left"),
+    [
+        (1, ahead(minutes=2), 0, 0),
+        (9, ahead(minutes=2), 0, 8),
+        (9, ahead(minutes=2), 3, 8),
+        (9, NOW, 3, 3),
+        (9, NOW, 0, 0),
+    ],
+)
+def test_a_letter_that_is_parked_waits_for_no_canary(
+    known: int, cools_until: datetime, stay: int, left: int
+) -> None:
+    held = a_cause(letters=known, cools_until=cools_until)
+    hopeless = a_letter_of("Declined", "hopeless")
+    assert hopeless.entry is not None
+    hopeless = replace(hopeless, entry=replace(hopeless.entry, is_permanent=True))
+
+    one = Pass([hopeless, *letters(stay)], held)
+
+    assert one.parked == ["hopeless"]
+    assert one.left["Declined"].letters == left
+    assert one.left["Declined"].holds_letters is (left > 0)
+
+
+def test_a_cause_of_which_none_was_left_holds_the_next_letter_that_fails_of_it() -> None:
+    left = Pass(letters(2), a_cause(is_empty=True, cools_until=ahead(minutes=2))).left["Declined"]
+
+    assert (left.letters, left.holds_letters) == (2, True)
+
+
 @pytest.mark.parametrize(
     "earlier",
     [

@@ -48,7 +48,11 @@ SETTLED = FIFO.time_to_fail + timedelta(seconds=SETTINGS.verdict_grace_seconds)
 
 
 def kept(
-    *, sent_before: timedelta = timedelta(), view: GroupView = GroupView.WHOLE, **entry: Any
+    *,
+    sent_before: timedelta = timedelta(),
+    view: GroupView = GroupView.WHOLE,
+    has_left: bool = False,
+    **entry: Any,
 ) -> Case:
     """A letter whose copy was sent in batch 7, so long ago."""
     known = {
@@ -60,7 +64,8 @@ def kept(
         "strikes": 0,
         "last_redrive": NOW - sent_before,
     } | entry
-    return Case(letter=a_letter(message_id="m1"), entry=an_entry(**known), group_view=view)
+    letter = a_letter(message_id="m1", copy_has_left=has_left)
+    return Case(letter=letter, entry=an_entry(**known), group_view=view)
 
 
 def of_batch_7(verdict: Verdict = Verdict.SUCCESS, **changes: Any) -> Circuit:
@@ -100,6 +105,8 @@ UNREAD = replace(counted(known_until=None, succeeded=0), judged=UNSHOWN.judged)
         (kept(status=Status.SUCCEEDED), UNJUDGED, BUSY, Fate.DONE),
         (kept(status=Status.PARKED), UNJUDGED, BUSY, Fate.DONE),
         (kept(sent_before=SETTLED), a_circuit(pending=(a_batch(id=7),)), FIFO, Fate.OUT),
+        (kept(has_left=True), a_circuit(pending=(a_batch(id=7),)), BUSY, Fate.DONE),
+        (kept(has_left=True, status=Status.RETURNED), UNJUDGED, BUSY, Fate.BACK),
         (kept(), WHOLE, BUSY, Fate.DONE),
         (kept(), of_batch_7(is_whole=True, returned=1), FIFO, Fate.OUT),
         (kept(), of_batch_7(), FIFO, Fate.OUT),
@@ -164,6 +171,8 @@ UNREAD = replace(counted(known_until=None, succeeded=0), judged=UNSHOWN.judged)
         "its success was reported",
         "its consumer parked it",
         "its batch awaits the verdict",
+        "likewise, and its copy is known to have left",
+        "its copy is known to have left, and came back",
         "its batch succeeded as a whole",
         "one of a whole batch came back after all",
         "it may still fail",

@@ -106,7 +106,10 @@ class Letter:
     `request_id` is of the asynchronous invocation that this letter is left of: a copy is known by it that has no
     MessageId of its own. `failed_at` is known of what was sent to the DLQ once it had failed. `unfit` says why the
     letter can't be given back to what failed it. `is_anothers`: it is the copy of a message that was sent again for
-    another consumer group; the message itself has come to this one before.
+    another consumer group; the message itself has come to this one before. `content_marks`: an id that was given to its
+    content ends with one of these; none where ids do not tell the content. `copy_has_left`: the copy that was sent last is
+    known to be neither at its consumer nor on its way to the DLQ. `extra_bytes`: of the message beyond body and attributes,
+    less than zero where these are longer than what is sent.
     """
 
     message_id: str
@@ -124,6 +127,9 @@ class Letter:
     failed_at: datetime | None = None
     unfit: Unfit | None = None
     is_anothers: bool = False
+    content_marks: tuple[str, ...] = ()
+    copy_has_left: bool = False
+    extra_bytes: int = 0
 
     @property
     def known_as(self) -> tuple[str, ...]:
@@ -137,13 +143,12 @@ class Letter:
 
     @property
     def size(self) -> int:
-        """Bytes that SQS counts: the body, and name, type and value of every attribute.
+        """Bytes of the message; SQS counts the body, and name, type and value of every attribute.
 
         https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-metadata.html
         """
-        return bytes_of(self.body) + sum(
-            attribute_size(name, value) for name, value in self.attributes.items()
-        )
+        of_attributes = sum(attribute_size(name, one) for name, one in self.attributes.items())
+        return bytes_of(self.body) + of_attributes + self.extra_bytes
 
     @property
     def weight(self) -> int:

@@ -49,8 +49,8 @@ class CauseCircuit:
         canary_id: original id of the letter that is out as a canary. `canary_batch`, `canary_sent_at`: likewise.
         convicted_at: when the last canary was sent that failed after enough others: those letters are parked for whom
             that was late enough.
-        letters: how many of them were seen in the DLQ by the pass that saw some last, at `seen_at`; while most of them
-            are hidden until the next canary, the most that a pass saw.
+        letters: how many of them were left in the DLQ by the pass that saw some last, at `seen_at`; while most of them
+            are hidden until the next canary, the most that a pass left. `is_empty`: it parked the last of them.
 
     """
 
@@ -67,11 +67,24 @@ class CauseCircuit:
     convicted_at: datetime | None = None
     letters: int = 0
     seen_at: datetime | None = None
+    is_empty: bool = False
 
     @property
     def is_held(self) -> bool:
         """Whether its letters are held together."""
         return self.held_since is not None
+
+    @property
+    def holds_letters(self) -> bool:
+        """Whether there may be some that are."""
+        return self.is_held and not self.is_empty
+
+    def after_pass(self, *, stayed: int, left: int, now: datetime) -> CauseCircuit:
+        """After a pass that saw some of its letters in the DLQ: those that stayed there, and those that are parked."""
+        # While it cools they are hidden, and a pass meets the new ones and its canary alone.
+        is_cool = self.cools_until is None or now >= self.cools_until
+        letters = stayed if is_cool else max(stayed, self.letters - left)
+        return replace(self, letters=letters, seen_at=now, is_empty=not letters)
 
     def awaits_canary(self, now: datetime, time_to_fail: timedelta) -> bool:
         """Whether a canary is out of which something may yet be known."""

@@ -126,6 +126,7 @@ class Circuit:
         dlq_sweep_at, urgent_sweep_at, lot_sweep_at: when the retention guard looks through a queue next: the DLQ
             while nothing flows, the DLQ while letters flow, the parking lot. None: not yet known.
         waiting_since: since when letters wait in the DLQ for no known moment; None without any.
+        stuck: letters that were to be parked and that the parking lot does not take as they are.
         held_suspects: letters that are hidden until their last chance.
         suspects_until: until when suspects are hidden for their backoff where nobody can delay them: controls wait for them.
         causes: letters that fail for one cause while others succeed.
@@ -163,6 +164,7 @@ class Circuit:
     urgent_sweep_at: datetime | None = None
     lot_sweep_at: datetime | None = None
     waiting_since: datetime | None = None
+    stuck: int = 0
     held_suspects: tuple[HeldSuspects, ...] = ()
     reason: str = "new"
     orders: Orders = Orders()

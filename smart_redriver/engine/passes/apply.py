@@ -342,10 +342,14 @@ class Parking:
         """Send letters to the parking lot."""
         forwarded = self._to_parking_lot(parks, now)
         effects = forwarded.as_effects()
+        refused = {one.key: one.code for one in forwarded.not_sent if one.is_of_content}
         for case, decision in parks:
             if case.message_id in forwarded.sent:
                 effects.parked[decision.reason.value] += 1
                 effects.tell("letter.parked", case, decision.reason.value)
+            elif code := refused.get(case.message_id):
+                effects.stuck.append(case.without_content())
+                effects.tell("letter.stuck", case, decision.reason.value, code=code)
         return effects
 
     def renew(self, parks: Sequence[tuple[Case, Park]], now: datetime) -> Effects:

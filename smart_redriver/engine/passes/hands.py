@@ -110,6 +110,7 @@ class Effects:
         faults: entries that were not accepted. `healed`: those that were at another try.
         removed: letters that left the DLQ.
         bounced: letters that stay in it, since their target took them and failed.
+        stuck: letters that stay in it, since neither their source nor the parking lot takes them as they are.
         refusals: by source queue, the code with which it refused letters.
         is_cut: the pass was over before all that was decided was done; the other letters are as they were.
         failure: the call without whose answer the step could not go on; what came before it stands.
@@ -125,6 +126,7 @@ class Effects:
     sendings: list[Sending] = field(default_factory=list)
     removed: int = 0
     bounced: list[Case] = field(default_factory=list)
+    stuck: list[Case] = field(default_factory=list)
     refusals: dict[str, str] = field(default_factory=dict)
     is_cut: bool = False
     failure: CallFailed | None = None
@@ -140,6 +142,7 @@ class Effects:
         self.sendings += other.sendings
         self.removed += other.removed
         self.bounced += other.bounced
+        self.stuck += other.stuck
         self.refusals |= other.refusals
         self.is_cut |= other.is_cut
         self.failure = self.failure or other.failure

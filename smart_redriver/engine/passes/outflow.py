@@ -180,7 +180,7 @@ class Outflow:
             self._is_stopped = True  # a target that takes none is not tried with all that may go
         if effects.is_cut:
             self._state.is_out_of_time = self._is_stopped = True
-        self._release_later(effects.bounced)
+        self._release_later([*effects.bounced, *effects.stuck])
         self._state.did(effects)
         if effects.failure is not None:
             self._is_stopped = True

@@ -294,7 +294,8 @@ class _Pass:
         """Letters that stay without a known time: by decision, or because the pass did not come to them."""
         state = self._state
         if has_seen_all:
-            return Waiting(letters=state.waiting, since=state.waiting_since)
+            letters = state.waiting + len(state.effects.stuck)
+            return Waiting(letters=letters, since=state.waiting_since)
         return Waiting(letters=max(state.waiting, state.dlq.visible - state.effects.removed))
 
     def _commit(self, *, has_seen_all: bool) -> None:
@@ -306,7 +307,10 @@ class _Pass:
         first = state.lanes[0]
         first.keeper.change(guard.with_first_lot_sweep(first, state, now))
         circuit = first.circuit.with_held_suspects(state.last_chances, now)
-        first.keeper.change(circuit.with_waiting(self._waiting(has_seen_all), now))
+        circuit = circuit.with_waiting(self._waiting(has_seen_all), now)
+        if (stuck := len(state.effects.stuck)) or (has_seen_all and not state.is_dry):
+            circuit = replace(circuit, stuck=stuck)
+        first.keeper.change(circuit)
         for lane in state.lanes:
             if state.is_dry:
                 lane.keeper.change(lane.after_sending(lane.circuit, now))

@@ -131,7 +131,7 @@ def _is_more_to_come(state: PassState, report: Report, now: datetime) -> bool:
 
 
 def _next_canary_of_a_cause(circuits: Iterable[Circuit]) -> datetime | None:
-    held = (one for circuit in circuits for one in circuit.causes if one.is_held)
+    held = (one for circuit in circuits for one in circuit.causes if one.holds_letters)
     return min((at for one in held if (at := one.cools_until) is not None), default=None)
 
 

@@ -131,6 +131,7 @@ class Admission:
                 what = self._admit(case, decision, terms, now, roll)
             self._gate.went(case, what)
             decided.append((case, what))
+        self._gate.decided(decided)
         return decided
 
     def _triaged(

@@ -83,13 +83,34 @@ class Case:
         the answer to a send was lost, the letter was sent again, as often redriven and in another batch.
         """
         trail, entry = self.letter.trail, self.entry
-        if trail is None or entry is None or self.is_replaced:
+        if trail is None or entry is None or self.is_replaced or self._has_its_content:
             return False
         if trail.redrive_count == entry.redrive_count and trail.batch != entry.batch:
             return False
         known = {entry.current_id, entry.left_id, entry.kept_id}
         is_known = not known.isdisjoint(self.letter.known_as)
         return not is_known and trail.redrive_count <= entry.redrive_count
+
+    @property
+    def is_last_copy(self) -> bool:
+        """Whether trail and content are those of the copy that was sent last.
+
+        So it is this one, whatever its id: where a DLQ does not say which message failed, a copy that comes back has
+        an id of its own.
+        """
+        trail, entry = self.letter.trail, self.entry
+        return (
+            trail is not None
+            and entry is not None
+            and (trail.redrive_count, trail.batch) == (entry.redrive_count, entry.batch or NO_BATCH)
+            and self._has_its_content
+        )
+
+    @property
+    def _has_its_content(self) -> bool:
+        """Whether the content is that of the copy that was sent last, as far as ids tell that."""
+        entry = self.entry
+        return entry is not None and entry.current_id.endswith(self.letter.content_marks)
 
     @property
     def redrives(self) -> int:

@@ -12,7 +12,13 @@ from smart_redriver.engine.model.causes import LOOK_AGAIN, CauseCircuit, kept
 from smart_redriver.engine.model.circuit import Circuit
 from smart_redriver.engine.model.permit import cause_cool_down
 from smart_redriver.engine.triage.case import Case
-from smart_redriver.engine.triage.decision import CAUSE_CANARY, Decision, HoldReason, Redrive
+from smart_redriver.engine.triage.decision import (
+    CAUSE_CANARY,
+    Decision,
+    HoldReason,
+    Park,
+    Redrive,
+)
 from smart_redriver.engine.triage.triage import Terms, failed_at, hold_unless_expiring
 
 Due = tuple[Case, Redrive]
@@ -26,6 +32,7 @@ class CauseGate:
         self._settings = settings
         self._roll = roll
         self._seen: Counter[str] = Counter()
+        self._parked: Counter[str] = Counter()
         self._chosen: dict[str, str] = {}
 
     def circuits(self, batch: int | None, now: datetime) -> tuple[CauseCircuit, ...]:
@@ -81,6 +88,11 @@ class CauseGate:
             ]
         return free, stay
 
+    def decided(self, decided: Sequence[tuple[Case, Decision]]) -> None:
+        """Learn which letters are parked: of their cause they are no more."""
+        causes = (_cause(case) for case, what in decided if isinstance(what, Park))
+        self._parked.update(cause for cause in causes if cause is not None)
+
     def went(self, case: Case, decision: Decision) -> None:
         """Note what became of a letter that was let through."""
         if isinstance(decision, Redrive) and decision.reason == CAUSE_CANARY:
@@ -112,9 +124,8 @@ class CauseGate:
 
     def _left(self, one: CauseCircuit, batch: int | None, now: datetime) -> CauseCircuit:
         if seen := self._seen[one.cause]:
-            # While it cools its letters are hidden, and a pass meets the new ones and its canary alone.
-            is_cool = one.cools_until is None or now >= one.cools_until
-            one = replace(one, letters=seen if is_cool else max(seen, one.letters), seen_at=now)
+            left = self._parked[one.cause]
+            one = one.after_pass(stayed=seen - left, left=left, now=now)
         if one.cause not in self._chosen or batch is None:
             return one
         canary_id = self._chosen[one.cause]

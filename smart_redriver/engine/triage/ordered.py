@@ -76,6 +76,10 @@ def fate(case: Case, circuit: Circuit, terms: Terms, settings: Settings, now: da
     assert entry is not None, "a kept letter is known by its entry"  # noqa: S101
     if known := known_fate(entry):
         return known
+    if case.letter.copy_has_left:
+        return (
+            Fate.DONE
+        )  # or it came back as a letter of its own, which nobody can know for this one
     if circuit.pending_batch(entry.batch):
         return Fate.OUT
     batch = _Told(circuit.judged_batch(entry.batch), circuit.tally(entry.batch))

@@ -32,6 +32,8 @@ from smart_redriver.kafka.engine.records import NewRecord, Partition, Position, 
 PATIENCE = 20.0
 #: Seconds in which a record is written, or given up: librdkafka tries again until then.
 WRITE_PATIENCE = 30.0
+#: The most that librdkafka lets one set.
+_MOST_BYTES = 1_000_000_000
 #: Seconds that one wait for records lasts.
 _WAIT = 1.0
 
@@ -112,7 +114,10 @@ class KafkaLog:
                 "enable.idempotence": True,
                 "partitioner": "murmur2_random",
                 "message.timeout.ms": int(WRITE_PATIENCE * 1000),
-                "message.max.bytes": max(1_000_000, place.max_message_bytes),
+                # Whether a topic takes a record, the topic says: the parking topic may take more than the others.
+                "message.max.bytes": _MOST_BYTES,
+                # What a topic limits is a batch.
+                "batch.size": min(1_000_000, place.max_message_bytes),
                 "linger.ms": 5,
             }
         )
@@ -172,6 +177,15 @@ class KafkaLog:
 
     def committed(self, group: str, topic: str) -> dict[Partition, int]:
         """See `Log`."""
+        return {
+            Partition(one.topic, one.partition): one.offset for one in self._committed(group, topic)
+        }
+
+    def notes(self, group: str, topic: str) -> set[str]:
+        """See `Log`."""
+        return {one.metadata for one in self._committed(group, topic) if one.metadata}
+
+    def _committed(self, group: str, topic: str) -> list[TopicPartition]:
         asked = [TopicPartition(topic, number) for number in range(self.partitions(topic))]
         consumer = self._groups.get(group)
         if consumer is None:
@@ -182,16 +196,14 @@ class KafkaLog:
         for one in told:
             if one.error is not None:
                 raise failed_call("FetchOffsets", one.error)
-        return {
-            Partition(one.topic, one.partition): one.offset
-            for one in told
-            if one.offset not in (OFFSET_INVALID, None) and one.offset >= 0
-        }
+        return [one for one in told if one.offset not in (OFFSET_INVALID, None) and one.offset >= 0]
 
-    def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
+    def commit(self, group: str, offsets: Mapping[Partition, int], note: str = "") -> None:
         """See `Log`."""
         assert group == self._group, "no other group's position is ours to move"  # noqa: S101
-        wanted = [TopicPartition(one.topic, one.number, at) for one, at in offsets.items()]
+        wanted = [
+            TopicPartition(one.topic, one.number, at, metadata=note) for one, at in offsets.items()
+        ]
         with _naming("CommitOffsets"):
             told = self._reader.commit(offsets=wanted, asynchronous=False)
         for one in told or ():

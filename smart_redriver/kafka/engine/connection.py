@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from smart_redriver.engine.config.deployment import Deployment
@@ -116,7 +116,24 @@ def connect(deployment: Deployment, settings: Settings) -> DeadLetterTopic:  # n
     place = deployment.location
     assert isinstance(place, KafkaTopics), "read by this backend"  # noqa: S101 - a mistake of ours
     log = KafkaLog(place)
-    return DeadLetterTopic(log, place, lambda: datetime.now(UTC), log.close)
+    state = deployment.table_name
+    return DeadLetterTopic(log, place, lambda: datetime.now(UTC), log.close, state=state)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The DLQ topic as a process finds it.
+
+    Attributes:
+        records: those that it will read.
+        is_first: nobody has committed for our group, so that it reads the topic from its beginning.
+        another_state: see `Shelf`.
+
+    """
+
+    records: int
+    is_first: bool
+    another_state: CallFailed | None
 
 
 class DeadLetterTopic:
@@ -130,13 +147,27 @@ class DeadLetterTopic:
         place: KafkaTopics,
         clock: Callable[[], datetime],
         close: Callable[[], None] = lambda: None,
+        *,
+        state: str = "",
     ) -> None:
         self._log = log
         self._place = place
-        self._shelf = Shelf(log, place)
+        self._shelf = Shelf(log, place, state)
         self._outcomes = Outcomes(log, self._shelf, place, clock)
         self._witness = LiveWitness(log, self._shelf, place, clock)
         self._close = close
+
+    def found(self) -> Found:
+        """See what there is before the first pass. Raises CallFailed."""
+        log, place = self._log, self._place
+        committed = log.committed(place.group, place.dead_letters)
+        records = sum(
+            max(0, end - max(first, committed.get(one, first)))
+            for one, (first, end) in log.bounds(place.dead_letters).items()
+        )
+        return Found(
+            records=records, is_first=not committed, another_state=self._shelf.another_state()
+        )
 
     @property
     def awaits_outcomes(self) -> bool:
@@ -149,7 +180,7 @@ class DeadLetterTopic:
         watched: Memory = WatchedMemory(memory, self._outcomes)
         self._witness.look()
         return {
-            "dead_letters": DeadLetters(shelf, place, clock),
+            "dead_letters": DeadLetters(shelf, place, clock, self._outcomes.copy_has_left),
             "parking_lot": ParkingLot(log, shelf, place),
             "sources": tuple(
                 TopicSource(log, place, one, shelf.find, self._witness.sent, self._witness.dying)

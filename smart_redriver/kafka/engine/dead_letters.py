@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from smart_redriver.engine.errors import CallFailed, EntryFault
@@ -71,10 +71,17 @@ class MoveCheck:
 class DeadLetters:
     """The DLQ topic, and behind it the retry topic."""
 
-    def __init__(self, shelf: Shelf, place: KafkaTopics, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        shelf: Shelf,
+        place: KafkaTopics,
+        clock: Callable[[], datetime],
+        copy_has_left: Callable[[str], bool],
+    ) -> None:
         self._shelf = shelf
         self._place = place
         self._clock = clock
+        self._copy_has_left = copy_has_left
         self.is_fifo = place.order is Order.KEY
         self.name = place.dead_letters
 
@@ -86,7 +93,11 @@ class DeadLetters:
 
     def receive(self, limit: int, *, hidden_for: timedelta) -> list[Letter]:
         """At most `limit` letters, kept from later receives for `hidden_for`."""
-        return self._shelf.take(limit, self._clock(), hidden_for)
+        letters = self._shelf.take(limit, self._clock(), hidden_for)
+        return [
+            replace(one, copy_has_left=True) if self._copy_has_left(one.message_id) else one
+            for one in letters
+        ]
 
     def delete(self, letters: Iterable[Letter]) -> list[EntryFault]:
         """Take letters for dealt with: the position moves past them when the pass is over."""

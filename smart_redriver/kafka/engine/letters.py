@@ -121,9 +121,14 @@ def dead_of(record: Record, topics: Set[str], home: str, *, keeps_order: bool, g
         group: the consumers whose dead letters these are.
 
     """
-    note, record = _taken_off(record, HELD_HEADER)
-    text, bare = _taken_off(record, TRAIL_ATTRIBUTE)
-    message = message_of(bare)
+    note, headers = _taken_off(record.headers, HELD_HEADER)
+    record = replace(record, headers=headers)
+    message = message_of(record)
+    text, _ = _taken_off(record.headers, TRAIL_ATTRIBUTE)
+    # An envelope may have one among the message's own headers; that beside it is the later one.
+    within, headers = _taken_off(message.headers, TRAIL_ATTRIBUTE)
+    message = replace(message, headers=headers)
+    text = within if text is None else text
     trail, trail_fault = _trail(text, topics)
     is_anothers = trail is not None and trail.sent_for not in ("", group)
     if trail is not None and is_anothers:
@@ -149,9 +154,10 @@ def dead_of(record: Record, topics: Set[str], home: str, *, keeps_order: bool, g
         trail_fault=trail_fault,
         unfit=_unfit(message, topic, topics),
         is_anothers=is_anothers and trail is not None,
+        content_marks=_content_marks(message, trail, held.message_id),
     )
     return Dead(
-        letter=letter,
+        letter=replace(letter, extra_bytes=message.size - letter.size),
         message=message,
         record=record,
         place=held.place,
@@ -186,12 +192,12 @@ def with_header(headers: tuple[Header, ...], name: str, value: bytes) -> tuple[H
     return (*(one for one in headers if one[0] != name), (name, value))
 
 
-def _taken_off(record: Record, name: str) -> tuple[bytes | None, Record]:
-    values = [value for header, value in record.headers if header == name]
+def _taken_off(headers: tuple[Header, ...], name: str) -> tuple[bytes | None, tuple[Header, ...]]:
+    """The last header of a name, and the headers without those of that name."""
+    values = [value for header, value in headers if header == name]
     if not values:
-        return None, record
-    headers = tuple(one for one in record.headers if one[0] != name)
-    return values[-1] or b"", replace(record, headers=headers)
+        return None, headers
+    return values[-1] or b"", tuple(one for one in headers if one[0] != name)
 
 
 def _held(note: bytes | None) -> Held | None:
@@ -216,6 +222,13 @@ def _anothers(trail: Trail, message: Message) -> Trail | None:
     if _digest(trail.queue, message.key, message.value) != trail.original_id[-_DIGEST:]:
         return None
     return replace(trail, redrive_count=0, batch=0, generation=0)
+
+
+def _content_marks(message: Message, trail: Trail | None, message_id: str) -> tuple[str, ...]:
+    """The ends of ids that this content has: as it was sent, and as it lies here. The topic is part of a digest."""
+    here = message_id.rpartition("-")[2]
+    sent = here if trail is None else _digest(trail.queue, message.key, message.value)
+    return f"-{sent}", f"-{here}"
 
 
 def _unfit(message: Message, topic: str, topics: Set[str]) -> Unfit | None:

@@ -41,14 +41,21 @@ AT_ONCE = 500
 LONGEST_OUT = timedelta(days=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Out:
-    """A redriven message of which it is not known what became of it."""
+    """A redriven message of which it is not known what became of it.
+
+    Attributes:
+        untraceable: records that were read before it was sent, and name neither a message nor a trail.
+        has_left: the group is done with it, and such a record came meanwhile, which it may have become.
+
+    """
 
     entry: Entry
     partition: Partition
     offset: int
     untraceable: int
+    has_left: bool = False
 
 
 class Outcomes:
@@ -63,11 +70,16 @@ class Outcomes:
         self._clock = clock
         self._out: dict[str, Out] = {}
         self._told: set[str] = set()
+        self._began_at = clock()
 
     @property
     def has_some_out(self) -> bool:
         """Whether there is anything to wait for."""
-        return bool(self._out)
+        return not all(one.has_left for one in self._out.values())
+
+    def copy_has_left(self, kept_id: str) -> bool:
+        """Whether the group is done with the copy of a letter that stays at its place, and nobody can tell how."""
+        return any(one.has_left and one.entry.kept_id == kept_id for one in self._out.values())
 
     def note(self, entries: Iterable[Entry]) -> None:
         """Take in entries as the ledger has them."""
@@ -90,8 +102,12 @@ class Outcomes:
                 entry=entry,
                 partition=Partition(entry.queue, number),
                 offset=offset,
-                untraceable=self._shelf.untraceable,
+                untraceable=self._shelf.untraceable if self._sent_it(entry) else 0,
             )
+
+    def _sent_it(self, entry: Entry) -> bool:
+        """Whether this process did: what it has read by now may have come after what others sent."""
+        return entry.last_redrive is not None and entry.last_redrive >= self._began_at
 
     def receive(self, *, hidden_for: timedelta) -> list[OutcomeMessage]:  # noqa: ARG002
         """One report with what is known now, behind that before; none at the end. Raises CallFailed."""
@@ -136,19 +152,20 @@ class Outcomes:
         has_read_all = self._shelf.look()
         ended: list[tuple[Entry, Dead | None]] = []
         for at, one in list(self._out.items()):
-            back = self._shelf.find(at)
+            back = self._shelf.find(at) or self._shelf.find_copy(one.entry)
             if back is not None:
                 ended.append((one.entry, back))
-            elif has_read_all and self._has_succeeded(one, committed, now):
+                continue
+            is_over = has_read_all and self._is_done_with(one, committed, now)
+            one.has_left = is_over and one.untraceable != self._shelf.untraceable
+            if is_over and not one.has_left:
                 ended.append((one.entry, None))
             elif now - (one.entry.last_redrive or now) > LONGEST_OUT:
                 del self._out[at]
         return ended
 
-    def _has_succeeded(self, one: Out, committed: dict[Partition, int], now: datetime) -> bool:
+    def _is_done_with(self, one: Out, committed: dict[Partition, int], now: datetime) -> bool:
         if committed.get(one.partition, 0) <= one.offset:
-            return False
-        if one.untraceable != self._shelf.untraceable:
             return False
         had_time = now >= (one.entry.last_redrive or now) + self._place.time_to_fail
         return had_time or not self._place.commits_first

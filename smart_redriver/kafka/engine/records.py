@@ -26,6 +26,12 @@ class Position(NamedTuple):
     offset: int
 
 
+def bytes_of(key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> int:
+    """Bytes of key, value and headers together."""
+    of_headers = sum(len(name.encode()) + len(one or b"") for name, one in headers)
+    return len(key or b"") + len(value or b"") + of_headers
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRecord:
     """A record to be written. `partition`: a number, or None for the one that its key says, as Java's client has it."""
@@ -39,8 +45,7 @@ class NewRecord:
     @property
     def size(self) -> int:
         """Bytes of key, value and headers."""
-        of_headers = sum(len(name.encode()) + len(value or b"") for name, value in self.headers)
-        return len(self.key or b"") + len(self.value or b"") + of_headers
+        return bytes_of(self.key, self.value, self.headers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +97,12 @@ class Log(Protocol):
         """Where a group reads on; a partition without a committed offset is left out."""
         ...
 
-    def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
-        """Note where our own group reads on."""
+    def commit(self, group: str, offsets: Mapping[Partition, int], note: str = "") -> None:
+        """Note where our own group reads on, and a few words beside it."""
+        ...
+
+    def notes(self, group: str, topic: str) -> set[str]:
+        """The words beside what a group has committed; none where there are none."""
         ...
 
     def read(self, start: Mapping[Partition, int], limit: int) -> Reading:

@@ -12,15 +12,15 @@ producer's own headers stay in their order.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from smart_redriver.kafka.engine.records import Header, NewRecord
+from smart_redriver.kafka.engine.records import Header, NewRecord, bytes_of
 
 #: https://kafka.apache.org/documentation/ : a topic's legal characters, and how long its name may be.
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -30,6 +30,15 @@ _DIGITS = re.compile(rb"[0-9]{1,19}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: The last moment that a datetime holds, in milliseconds.
 _LATEST = 253_402_300_799_999
+
+
+def _number_in(text: str) -> int:
+    """A whole number of JSON; -1 for one that is longer than any that means anything here."""
+    return int(text) if len(text) < 20 else -1
+
+
+_JSON = json.JSONDecoder(parse_int=_number_in)
+_MARK = re.compile(r"[ \t\n\r]*([{}:,])[ \t\n\r]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +68,11 @@ class Message:
     headers: tuple[Header, ...]
     death: Death
     is_whole: bool = True
+
+    @property
+    def size(self) -> int:
+        """Bytes of key, value and headers."""
+        return bytes_of(self.key, self.value, self.headers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,9 +158,7 @@ def message_of(record: NewRecord) -> Message:
                 headers=tuple(one for one in record.headers if not shape.adds(one[0])),
                 death=_death(shape, last),
             )
-    return _unwrapped(record) or Message(
-        key=record.key, value=record.value, headers=record.headers, death=Death()
-    )
+    return _unwrapped(record) or _as_it_is(record)
 
 
 def _death(shape: _Shape, last: Mapping[str, bytes | None]) -> Death:
@@ -190,70 +202,138 @@ def _number(value: bytes | None) -> int | None:
 
 def _unwrapped(record: NewRecord) -> Message | None:
     """The message in a plain envelope; None where the value is none."""
-    envelope = _envelope(record.value)
+    bare = _as_it_is(record)
+    try:
+        envelope = _envelope(record.value or b"")
+    except RecursionError:
+        return replace(bare, is_whole=False)
     if envelope is None:
         return None
-    payload, has_payload = _payload(envelope)
-    key = envelope.get("original_key")
-    return Message(
-        key=key.encode() if isinstance(key, str) else record.key,
-        value=payload if has_payload else record.value,
-        headers=(*record.headers, *_headers_in(envelope)),
-        death=Death(
-            topic=envelope["original_topic"],
-            partition=_whole(envelope.get("original_partition")),
-            offset=_whole(envelope.get("original_offset")),
-            failed_at=_moment(envelope.get("failed_at")),
-            error_class=_said(envelope.get("error_class")),
-            error_message=_said(envelope.get("error_message")),
-            stack_trace=_said(envelope.get("stack_trace")),
-            attempts=_whole(envelope.get("attempt_count")),
-            group=_said(envelope.get("consumer_group")),
-        ),
-        is_whole=has_payload,
+    told = envelope.fields
+    try:
+        message = replace(
+            bare,
+            key=_key(envelope, record.key),
+            value=_payload(envelope),
+            headers=(*record.headers, *_headers_in(envelope)),
+        )
+    except ValueError:
+        message = replace(bare, is_whole=False)
+    death = Death(
+        topic=told["original_topic"],
+        partition=_whole(told.get("original_partition")),
+        offset=_whole(told.get("original_offset")),
+        failed_at=_moment(told.get("failed_at")),
+        error_class=_said(told.get("error_class")),
+        error_message=_said(told.get("error_message")),
+        stack_trace=_said(told.get("stack_trace")),
+        attempts=_whole(told.get("attempt_count")),
+        group=_said(told.get("consumer_group")),
+    )
+    return replace(message, death=death)
+
+
+def _as_it_is(record: NewRecord) -> Message:
+    return Message(key=record.key, value=record.value, headers=record.headers, death=Death())
+
+
+@dataclass(frozen=True, slots=True)
+class _Envelope:
+    """An envelope's fields, and each as it is written: a number that is read and written anew may be another one."""
+
+    fields: Mapping[str, Any]
+    written: Mapping[str, str]
+    repeated: Set[str]
+
+    def the(self, name: str) -> Any:
+        """A field; None where it is not there. Raises ValueError where there are several."""
+        if name in self.repeated:
+            raise ValueError(f"{name} is there twice")
+        return self.fields.get(name)
+
+
+def _envelope(value: bytes) -> _Envelope | None:
+    """The value as an envelope, or None. Raises RecursionError where it is nested too deeply to be read."""
+    if b'"original_topic"' not in value or value.lstrip()[:1] != b"{":
+        return None
+    try:
+        members = list(_members(value.decode("utf-8", "surrogatepass")))
+    except ValueError:
+        return None
+    fields = {name: read for name, read, _ in members}
+    topic = fields.get("original_topic")
+    tells_of_death = "attempt_count" in fields or "error_class" in fields
+    if not isinstance(topic, str) or TOPIC.fullmatch(topic) is None or not tells_of_death:
+        return None
+    counts = Counter(name for name, _, _ in members)
+    return _Envelope(
+        fields,
+        {name: written for name, _, written in members},
+        {name for name, count in counts.items() if count > 1},
     )
 
 
-def _envelope(value: bytes | None) -> dict[str, Any] | None:
-    if not value or value.lstrip()[:1] != b"{":
-        return None
-    try:
-        read = json.loads(value)
-    except (ValueError, RecursionError):
-        return None
-    topic = read.get("original_topic")
-    tells_of_death = "attempt_count" in read or "error_class" in read
-    is_one = isinstance(topic, str) and TOPIC.fullmatch(topic) is not None and tells_of_death
-    return read if is_one else None
+def _members(text: str) -> Iterator[tuple[str, Any, str]]:
+    """Each field of the object that a text is: its name, its value, and that as it is written.
+
+    Raises ValueError for any other text.
+    """
+    mark, at = _past(text, 0, "{")
+    while mark != "}":
+        if text[at : at + 1] != '"':
+            raise ValueError("a name that is no text")
+        name, at = _JSON.raw_decode(text, at)
+        _, start = _past(text, at, ":")
+        value, end = _JSON.raw_decode(text, start)
+        yield name, value, text[start:end]
+        mark, at = _past(text, end, ",}")
+    if at != len(text):
+        raise ValueError("more than one object")
 
 
-def _payload(envelope: Mapping[str, Any]) -> tuple[bytes | None, bool]:
-    """The message's value, and whether the envelope has it. Text as it is, any other JSON in its shortest form."""
-    encoded = envelope.get("payload_base64")
+def _past(text: str, at: int, marks: str) -> tuple[str, int]:
+    """One of these marks, and where the text goes on behind it. Raises ValueError where none of them is there."""
+    found = _MARK.match(text, at)
+    if found is None or found[1] not in marks:
+        raise ValueError(f"none of {marks}")
+    return found[1], found.end()
+
+
+def _key(envelope: _Envelope, of_record: bytes | None) -> bytes | None:
+    """The message's key. Raises ValueError where it can't be told."""
+    key = envelope.the("original_key")
+    if isinstance(key, str):
+        return key.encode()
+    if key is not None and envelope.written["original_key"].encode() != of_record:
+        raise ValueError("a key that is no text")
+    return of_record
+
+
+def _payload(envelope: _Envelope) -> bytes | None:
+    """The message's value: text as it is, any other JSON as it is written. Raises ValueError where it can't be told."""
+    encoded = envelope.the("payload_base64")
     if isinstance(encoded, str):
-        try:
-            return base64.b64decode(encoded, validate=True), True
-        except (binascii.Error, ValueError):
-            return None, False
-    if "payload" not in envelope:
-        return None, False
-    payload = envelope["payload"]
+        return base64.b64decode(encoded, validate=True)
+    if encoded is not None:
+        raise ValueError("Base64 that is no text")
+    payload = envelope.the("payload")
+    if payload is None and "payload" not in envelope.fields:
+        raise ValueError("no payload")
     if payload is None:
-        return None, True
-    if not isinstance(payload, str):
-        payload = json.dumps(payload, separators=(",", ":"), ensure_ascii=False)
-    try:
-        return payload.encode(), True
-    except UnicodeEncodeError:  # half of a pair of surrogates, which JSON lets one write
-        return None, False
+        return None
+    # Half of a pair of surrogates, which JSON lets one write, is no text.
+    return (payload if isinstance(payload, str) else envelope.written["payload"]).encode()
 
 
-def _headers_in(envelope: Mapping[str, Any]) -> Iterable[Header]:
-    headers = envelope.get("original_headers")
-    if isinstance(headers, dict):
-        for name, value in headers.items():
-            if isinstance(value, str):
-                yield name, value.encode("utf-8", "replace")
+def _headers_in(envelope: _Envelope) -> Iterator[Header]:
+    """The message's headers, a name that is there twice included. Raises ValueError where one can't be told."""
+    if envelope.the("original_headers") is None:
+        return
+    for name, value, _ in _members(envelope.written["original_headers"]):
+        if value is not None and not isinstance(value, str):
+            raise ValueError("a header that is no text")
+        name.encode()  # or nobody could send it
+        yield name, None if value is None else value.encode()
 
 
 def _whole(value: object) -> int | None:

@@ -20,6 +20,8 @@ from heapq import nsmallest
 
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.ledger import Entry
 from smart_redriver.kafka.engine.letters import (
     HELD_HEADER,
     Dead,
@@ -65,8 +67,8 @@ class Slot:
 
     @property
     def group(self) -> str:
-        """The letters that wait for each other, of which one without a key is one by itself."""
-        return self.letter.group_id or self.letter.message_id
+        """The letters that wait for each other; one without a key waits for its own copies alone."""
+        return self.letter.group_id or self.letter.original_id
 
 
 @dataclass(slots=True)
@@ -107,15 +109,21 @@ class Track:
 
 
 class Shelf:
-    """The letters of one DLQ. Not safe for threads: a pass over Kafka has one round at a time."""
+    """The letters of one DLQ. Not safe for threads: a pass over Kafka has one round at a time.
 
-    def __init__(self, log: Log, place: KafkaTopics) -> None:
+    `state` names the state that says what was sent; it is noted beside each position, and nothing is if it is empty.
+    """
+
+    def __init__(self, log: Log, place: KafkaTopics, state: str = "") -> None:
         self._log = log
         self._place = place
+        self._state = state
         self._tracks: dict[Partition, Track] = {}
         self._slots: dict[str, Slot] = {}
         self._bytes = 0
         self._groups: dict[str, dict[str, Slot]] = {}
+        #: Letters that carry a trail, by the original id in it.
+        self._copies: dict[str, dict[str, Slot]] = {}
         self._ready: dict[str, None] = {}
         self._turns: dict[str, int] = {}
         self._turn = 0
@@ -125,6 +133,8 @@ class Shelf:
         self.arrived: Counter[str] = Counter()
         #: Those of them that no re-driver has sent.
         self.arrived_live: Counter[str] = Counter()
+        #: Whether another process has committed since the last commit.
+        self._is_overtaken = False
         #: Whether the last look came to the end of both topics.
         self.has_read_all = False
 
@@ -189,6 +199,13 @@ class Shelf:
         slot = self._slots.get(message_id)
         return slot.dead if slot else None
 
+    def find_copy(self, entry: Entry) -> Dead | None:
+        """The copy of a letter that was sent last, if it is back under an id of its own."""
+        for slot in self._copies.get(entry.original_id, {}).values():
+            if Case(letter=slot.letter, entry=entry).is_last_copy:
+                return slot.dead
+        return None
+
     def letters(self) -> list[Dead]:
         """All that were read and are to be dealt with, by groups, each in its order."""
         groups = sorted(self._groups.values(), key=lambda some: min(_places(some)))
@@ -222,7 +239,7 @@ class Shelf:
         try:
             failed = self._hold(list(self._in_the_way(now)))
             failed += self._rescue(now)
-            self._commit()
+            failed += self._commit()
         except CallFailed as one:
             failed = [one]
         return failed
@@ -239,6 +256,7 @@ class Shelf:
             elif known is not None and track.committed < known <= end:
                 self._leave(one, known)
                 track.pass_over(known)
+                self._is_overtaken = True
 
     def _leave(self, partition: Partition, end: int) -> None:
         """Forget records before an offset: that of a letter which is in no other place is another's now."""
@@ -265,7 +283,7 @@ class Shelf:
 
     def _begin_anew(self, partition: Partition, first: int) -> None:
         """Follow a topic that was made anew under its name. Raises CallFailed."""
-        self._log.commit(self._place.group, {partition: first})
+        self._log.commit(self._place.group, {partition: first}, self._state)
         track = self._tracks[partition]
         self._leave(partition, track.after)
         self._tracks[partition] = Track(after=first, committed=first)
@@ -298,13 +316,15 @@ class Shelf:
         if slot is None:
             slot = self._slots[dead.letter.message_id] = Slot(dead)
             self._groups.setdefault(slot.group, {})[slot.letter.message_id] = slot
+            if slot.letter.trail is not None:
+                self._copies.setdefault(slot.letter.original_id, {})[slot.letter.message_id] = slot
             self._bytes += slot.size
             if partition.topic == self._place.dead_letters:
                 topic = dead.letter.source_arn or ""
                 self.arrived[topic] += 1
                 self.arrived_live[topic] += dead.letter.trail is None
+                self.untraceable += not dead.is_traceable
         slot.positions.add(position)
-        self.untraceable += not dead.is_traceable
 
     def _drop(self, slot: Slot) -> None:
         del self._slots[slot.letter.message_id]
@@ -315,6 +335,10 @@ class Shelf:
             self._ready[slot.group] = None
         else:
             del self._groups[slot.group]
+        copies = self._copies.get(slot.letter.original_id, {})
+        copies.pop(slot.letter.message_id, None)
+        if not copies:
+            self._copies.pop(slot.letter.original_id, None)
 
     def _together(self, name: str, now: datetime) -> list[Slot]:
         """The first letters of a group, and with the very first the copies of it that came back.
@@ -401,14 +425,36 @@ class Shelf:
             headers=with_header(record.headers, HELD_HEADER, note.encode()),
         )
 
-    def _commit(self) -> None:
+    def another_state(self) -> CallFailed | None:
+        """What is wrong if positions were committed with another state last. Raises CallFailed."""
+        place = self._place
+        notes = self._log.notes(place.group, place.dead_letters) if self._state else set()
+        if notes <= {self._state}:
+            return None
+        return CallFailed(
+            "CommitOffsets",
+            "AnotherState",
+            f"a process with another state has committed for {place.group}. What only that one knows to be sent "
+            "is sent again: give each re-driver a name of its own, and one state",
+        )
+
+    def _commit(self) -> list[CallFailed]:
+        """Commit positions; whether another process does, too. Raises CallFailed."""
         ahead = {
             one: track.safe for one, track in self._tracks.items() if track.safe > track.committed
         }
-        if ahead:
-            self._log.commit(self._place.group, ahead)
-            for one, offset in ahead.items():
-                self._tracks[one].pass_over(offset)
+        place = self._place
+        another = self.another_state() if ahead or self._is_overtaken else None
+        noted = dict(ahead)
+        if another:
+            # With our note beside all positions, one that is met again is of a process that is at work.
+            noted = self._log.committed(place.group, place.dead_letters) | ahead
+        if noted:
+            self._log.commit(place.group, noted, self._state)
+        for one, offset in ahead.items():
+            self._tracks[one].pass_over(offset)
+        self._is_overtaken = False
+        return [another] if another else []
 
 
 def _made_anew(start: Mapping[Partition, int], reading: Reading) -> dict[Partition, int]:

@@ -182,7 +182,7 @@ class ByCause:
 
     def _know_causes(self, queue: str, circuit: Circuit) -> None:
         for one in circuit.causes:
-            if one.is_held or (queue, one.cause) in self.groups:
+            if one.holds_letters or (queue, one.cause) in self.groups:
                 group = self._group(queue, one.cause)
                 group.circuit = one
                 group.since = group.since or one.held_since

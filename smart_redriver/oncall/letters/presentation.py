@@ -30,7 +30,7 @@ PARKED = {
     ParkReason.UNDELIVERABLE: "is refused by its source queue or target, for its size or content",
     ParkReason.UNKNOWN_SOURCE: "came from a queue that is not served",
     ParkReason.UNKNOWN_ORIGIN: "does not tell which of the listed targets failed it",
-    ParkReason.INCOMPLETE: "lacks its payload, or never failed",
+    ParkReason.INCOMPLETE: "lacks a part of its message, or never failed",
     ParkReason.EXPIRING: "was about to expire in the DLQ",
 }
 

@@ -26,7 +26,7 @@ MOST_IN_A_LINE = 3
 
 def causes_now(circuit: Circuit, now: datetime) -> list[CauseCircuit]:
     """Return held causes, and those that mostly fail while others succeed: held ones first, then by failures."""
-    known = [one for one in circuit.causes if one.is_held or _mostly_fails(one, now)]
+    known = [one for one in circuit.causes if one.holds_letters or _mostly_fails(one, now)]
     return sorted(known, key=lambda one: (not one.is_held, -one.failed, one.cause))
 
 
