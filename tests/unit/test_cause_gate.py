@@ -256,7 +256,8 @@ def test_a_cause_whose_last_canary_failed_is_parked_as_a_whole() -> None:
 
 
 def test_of_a_cause_that_is_parked_as_a_whole_no_letter_is_left() -> None:
-    left = Pass([canary_back(), *letters(20)], replace(LAST, letters=21)).left["Declined"]
+    cases = [canary_back(first_redrive=ago(days=1)), *letters(20, **LONG_DEAD)]
+    left = Pass(cases, replace(LAST, letters=21)).left["Declined"]
 
     assert (left.letters, left.is_held, left.holds_letters) == (0, True, False)
 
