@@ -146,6 +146,12 @@ def test_the_canary_is_the_least_tried() -> None:
     assert Pass(cases, a_cause()).canaries == ["fresh"]
 
 
+def test_of_those_tried_as_often_the_canary_is_the_one_that_failed_last() -> None:
+    later = a_letter_of("Declined", "later", first_received_at=ago(minutes=90))
+
+    assert Pass([*letters(2), later, *letters(2, "Timeout")], a_cause()).canaries == ["later"]
+
+
 def test_each_held_cause_has_a_canary_of_its_own() -> None:
     one = Pass(letters(3) + letters(3, "Timeout"), a_cause(), a_cause("Timeout"))
 

@@ -27,7 +27,7 @@ VOUCHED_BEFORE_CANARY = timedelta(minutes=5)
 FEWEST_LIVE_SUCCESSES = 2
 FAILURES_PER_LIVE_SUCCESS = 15
 
-#: Where at least such a share of the messages without strikes fail while others succeed, a kind of them may be broken.
+#: Where at least such a share of messages fails while others succeed, a kind of them may be broken.
 #: One that fails has its own reasons.
 MANY_FAIL = 0.1
 FEWEST_THAT_FAIL = 2
@@ -49,7 +49,7 @@ class Live:
         met: messages that the consumer could meet beside the batch's letters.
         succeeded: those of them that were deleted, at least.
         finished: those of them that were deleted or moved to the DLQ, at least.
-        died: those of them that moved to the DLQ, at least.
+        failed: those of them that moved to the DLQ, at least.
         per_minute: successes a minute.
         is_expected: producers send here often enough for their word to be worth waiting for.
 
@@ -58,7 +58,7 @@ class Live:
     met: int = 0
     succeeded: int = 0
     finished: int = 0
-    died: int = 0
+    failed: int = 0
     per_minute: float = 0.0
     is_expected: bool = False
 
@@ -110,12 +110,12 @@ class Evidence:
 
     @property
     def is_mixed(self) -> bool | None:
-        """Whether many fail of whom nothing was known, letters or producers' messages, while others succeed.
+        """Whether many fail of whom nothing was known while others succeed; None where nobody succeeds.
 
-        None where nobody succeeds: then nothing can be said of the others.
+        Producers' messages tell it where there are any: of letters, those are left that fail.
         """
-        succeeded = self.succeeded + self.live.succeeded
-        failed = self.failed + self.live.died
+        told = self.live if self.live.finished else self
+        succeeded, failed = told.succeeded, told.failed
         if not succeeded:
             return None
         return failed >= max(FEWEST_THAT_FAIL, MANY_FAIL * (failed + succeeded))
@@ -280,7 +280,7 @@ def _live(batch: Batch, others: Sequence[Batch | Judged], books: Books, start: d
         succeeded=succeeded,
         finished=max(succeeded, min(met, account.done + account.moved - size)),
         # What was there when the span began may be letters of earlier batches.
-        died=max(0, min(met, account.moved - size - account.present)),
+        failed=max(0, min(met, account.moved - size - account.present)),
         per_minute=succeeded / minutes,
         is_expected=account.sent > size or sent_before > 0,
     )

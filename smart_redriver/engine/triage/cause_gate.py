@@ -101,10 +101,15 @@ class CauseGate:
     def _canary(
         self, held: CauseCircuit, some: Sequence[Due], terms: Terms, now: datetime
     ) -> Due | None:
-        """The letter of this cause that goes now: the least tried, so that none of them earns all of the strikes."""
+        """The letter of this cause that goes now: the least tried, so that none of them earns all of the strikes.
+
+        Of these it is the one that failed last: its time to a last chance counts from its first redrive.
+        """
         if held.cause in self._chosen or not held.may_try(now, terms.time_to_fail):
             return None
-        case, decision = min(some, key=lambda one: one[0].redrives)
+        case, decision = min(
+            some, key=lambda one: (one[0].redrives, now - failed_at(one[0], terms, now))
+        )
         return case, replace(decision, reason=CAUSE_CANARY)
 
     def _meet_canary(self, case: Case, cause: str | None, now: datetime) -> None:
