@@ -49,7 +49,7 @@ class Summary:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What does not add up; empty when the story ended well."""
+        """Return the checks that do not add up; empty when the story ended well."""
         checks = {
             f"{self.sent} sent, but {self.processed} processed and {self.parked} parked": (
                 self.sent == self.processed + self.parked
