@@ -18,7 +18,7 @@ from typing import Any
 from emulator.metric_math import Value, evaluate
 
 Properties = Mapping[str, Any]
-#: Of a metric, a statistic over the data points from a start until before an end; None without any.
+#: A statistic of a metric over the data points from a start until before an end; None without any.
 Statistic = Callable[[Properties, str, float, float], Value]
 
 OK, ALARM, NO_DATA = "OK", "ALARM", "INSUFFICIENT_DATA"
