@@ -50,7 +50,7 @@ UNACCOUNTED = "a letter leaves and nobody can account for it"
 
 
 class Kind(Enum):
-    """What the letters of a world are, and where they go."""
+    """The kind of letters in a world, and where they go."""
 
     STANDARD = "standard"
     FIFO = "FIFO"
