@@ -41,7 +41,7 @@ class EventLog:
 
 
 def _identity(line: Mapping[str, Any]) -> tuple[str, int, str]:
-    """What tells two lines apart; the emulator gives them no id."""
+    """Return the key that tells two lines apart; the emulator gives them no id."""
     return line["logStreamName"], line["timestamp"], line["message"]
 
 

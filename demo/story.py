@@ -64,7 +64,7 @@ class Snapshot:
 
 @dataclass(slots=True)
 class Played:
-    """What was played: every order by its MessageId, the outage, and a snapshot of each minute."""
+    """The story as played: every order by its MessageId, the outage, and a snapshot of each minute."""
 
     sent: dict[str, Order] = field(default_factory=dict)
     payments_fell: datetime | None = None
@@ -99,7 +99,7 @@ class Played:
         return [one.at for one in redriven if one.fields["original_id"] in original_ids]
 
     def events(self, *names: str) -> list[Event]:
-        """What the re-driver logged under these names, in order."""
+        """Return the events that the re-driver logged under these names, in order."""
         return [event for one in self.snapshots for event in one.events if event.name in names]
 
     def during_outage(self, *names: str) -> list[Event]:

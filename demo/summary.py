@@ -49,7 +49,7 @@ class Summary:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What does not add up; empty when the story ended well."""
+        """Return each figure that does not add up, in words; empty when the story ended well."""
         checks = {
             f"{self.sent} sent, but {self.processed} processed and {self.parked} parked": (
                 self.sent == self.processed + self.parked

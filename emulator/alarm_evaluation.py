@@ -18,7 +18,7 @@ from typing import Any
 from emulator.metric_math import Value, evaluate
 
 Properties = Mapping[str, Any]
-#: Of a metric, a statistic over the data points from a start until before an end; None without any.
+#: A statistic of a metric over the data points from a start until before an end; None without any.
 Statistic = Callable[[Properties, str, float, float], Value]
 
 OK, ALARM, NO_DATA = "OK", "ALARM", "INSUFFICIENT_DATA"
@@ -36,7 +36,7 @@ _COMPARISONS: dict[str, Callable[[float, float], bool]] = {
 
 
 def queries_of(alarm: Properties) -> Sequence[Properties]:
-    """What an alarm asks for, whether it says so as one metric or as metric math."""
+    """Return the queries of an alarm, whether it says so as one metric or as metric math."""
     if queries := alarm.get("Metrics"):
         return list(queries)
     statistic = alarm.get("ExtendedStatistic") or alarm.get("Statistic") or "Average"
@@ -86,7 +86,7 @@ def next_state(
 def values(
     queries: Sequence[Properties], statistic: Statistic, ends: Sequence[float], period: int
 ) -> list[Value]:
-    """What metric queries return for the periods with these ends; the first is only there for DIFF."""
+    """Return the values of metric queries for the periods with these ends; the first is only there for DIFF."""
     series: dict[str, list[Value]] = {}
     for query in queries:
         if stat := query.get("MetricStat"):

@@ -116,7 +116,7 @@ class PostgresServer:
             connection.execute(f'create database "{dbname}" template "{template}"')
 
     def place(self, dbname: str, **more: Any) -> JobsDatabase:
-        """What the re-driver is told of it."""
+        """Return the settings with which the re-driver is told of it."""
         told = {"host": str(self.directory), "dbname": dbname, "sslmode": "disable"}
         return JobsDatabase.of({**told, **more})
 

@@ -190,7 +190,7 @@ class LocalAws:
 
     @property
     def _certificate(self) -> Path | None:
-        """What callers must trust; None without TLS."""
+        """The certificate that callers must trust; None without TLS."""
         return environments.certificate(self.work_dir) if self.enforce_iam else None
 
     def _process_environment(self) -> dict[str, str]:

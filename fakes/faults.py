@@ -67,7 +67,7 @@ def nth(operation: str, number: int, mishap: Mishap) -> Script:
 
 
 class Wire:
-    """What the clients of one pass share: the count of their calls, the script, and death."""
+    """The state that the clients of one pass share: the count of their calls, the script, and death."""
 
     def __init__(self, script: Script = nothing) -> None:
         self.calls: list[Call] = []

@@ -33,7 +33,7 @@ DEPLOYMENT = Deployment(
     parking_lot_url=URL + PARKING_LOT,
 )
 
-#: What one letter weighs: an order of 300 bytes, one message attribute, a receipt handle as long as SQS's.
+#: The weight of one letter: an order of 300 bytes, one message attribute, a receipt handle as long as SQS's.
 BODY = json.dumps({"order": 4711, "lines": [{"sku": f"sku-{n}", "count": n} for n in range(9)]})
 _HANDLE = "AQEB" + "x" * 340
 _MD5 = "0" * 32

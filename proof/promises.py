@@ -18,7 +18,7 @@ TOGETHER = "one at a time"
 #: Many times the largest world, so that a world which grew is told and not cut off unseen.
 MOST_STATES = 5_000_000
 
-#: What a state has, by the names of its fields.
+#: The values of a state, by the names of its fields.
 Fields = Mapping[str, Any]
 
 
@@ -209,7 +209,7 @@ KNOWN_LIMITS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Explored:
-    """What the checker found in a world: the shortest way to each broken promise, step by step."""
+    """The checker's findings in a world: the shortest way to each broken promise, step by step."""
 
     states: int
     is_exhaustive: bool

@@ -50,7 +50,7 @@ UNACCOUNTED = "a letter leaves and nobody can account for it"
 
 
 class Kind(Enum):
-    """What the letters of a world are, and where they go."""
+    """The kind of letters in a world, and where they go."""
 
     STANDARD = "standard"
     FIFO = "FIFO"
@@ -253,7 +253,7 @@ def _after_late_call(world: World, s: State, worker: Worker, number: int) -> Sta
 
 
 def _tricks(world: World, s: State) -> Steps:
-    """What happens of itself; one fault is paid for it."""
+    """Yield the events that happen by themselves; each costs one fault."""
     tricks = world.tricks
     if Trick.LOST_TABLE in tricks:
         yield Trick.LOST_TABLE.value, s._replace(table=(NONE,) * len(s.table))

@@ -21,7 +21,7 @@ from typing import Any
 Fields = Mapping[str, Any]
 
 _LEAVES = frozenset({"letter.redriven", "letter.parked", "letter.renewed"})
-#: What a report counts, by the events that tell of it.
+#: The counts of a report, with the events that tell of each.
 _COUNTED = {
     "redriven": ("letter.redriven",),
     "bounced": ("letter.bounced",),
@@ -110,7 +110,7 @@ class TraceCheck:
 
 
 def check(events: Iterable[tuple[str, Fields]], *, is_disturbed: bool = False) -> list[str]:
-    """What a log says that the protocol does not allow."""
+    """Return everything in a log that the protocol does not allow."""
     trace = TraceCheck(is_disturbed=is_disturbed)
     for event, fields in events:
         trace.feed(event, fields, by=str(fields.get("function_request_id", "")))

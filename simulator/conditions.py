@@ -51,7 +51,7 @@ class Conditions:
         return f"{queue}{FIFO}" if self.fifo and not queue.endswith(FIFO) else queue
 
     def attributes_of(self, queue: str) -> dict[str, str]:
-        """What one of the world's queues is made with."""
+        """Return the attributes that one of the world's queues is made with."""
         retention = self.dlq_retention if queue == DLQ else FOURTEEN_DAYS
         made_with = {"MessageRetentionPeriod": str(retention)}
         if queue not in (DLQ, PARKING_LOT):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 
 class Failed(Exception):
-    """What a consumer fails on a message with."""
+    """The error with which a consumer fails on a message."""
 
 
 class DownstreamUnavailable(Failed):
@@ -17,14 +17,14 @@ class DownstreamUnavailable(Failed):
 
 
 class PaymentDeclined(Failed):
-    """Of a message that needs a downstream while that is down; others succeed."""
+    """The failure of a message that needs a downstream while that is down; others succeed."""
 
     def __init__(self) -> None:
         super().__init__("the payment provider does not answer")
 
 
 class BadOrder(Failed):
-    """Of a poison pill."""
+    """The failure of a poison pill."""
 
     def __init__(self, body: str) -> None:
         super().__init__(f"an order without items: {body}")
@@ -38,21 +38,21 @@ class Flaked(Failed):
 
 
 class Overloaded(Failed):
-    """Of a message beyond what the consumer bears."""
+    """The failure of a message beyond the consumer's capacity."""
 
     def __init__(self) -> None:
         super().__init__("too many connections")
 
 
 class Expired(Failed):
-    """Of a message that is too old to be worth anything."""
+    """The failure of a message that is too old to be worth anything."""
 
     def __init__(self, body: str) -> None:
         super().__init__(f"the offer is no longer valid: {body}")
 
 
 class Alike(Failed):
-    """Of a consumer that names one cause for all it fails on."""
+    """The failure of a consumer that names one cause for everything it fails on."""
 
     def __init__(self) -> None:
         super().__init__("the message could not be processed")

@@ -13,7 +13,7 @@ from simulator.failures import Overloaded
 from simulator.worker import ATTRIBUTES, Invocation, Message, Worker
 from smart_redriver.kafka.engine.records import Header, NewRecord, Partition, Position
 
-#: What every producer's message carries.
+#: The headers that every producer's message carries.
 HEADERS: tuple[Header, ...] = tuple(
     (name, value["StringValue"].encode()) for name, value in ATTRIBUTES.items()
 )

@@ -61,7 +61,7 @@ class Limits:
 
 
 def breaches_of_run(limits: Limits, run: Measures) -> Iterator[str]:
-    """What a single run broke, in words."""
+    """Return the limits that a single run broke, in words."""
     counts = {"lost": run.lost, "stripped": run.stripped}
     if not limits.repeats:
         counts["repeated"] = run.repeated

@@ -139,7 +139,7 @@ def measure(
 
 
 def live_cost(world: World, untouched: World, calm_at: timedelta) -> LiveCost:
-    """What redriving cost producers' messages, beside the same world in which nobody redrove."""
+    """Return the cost of redriving to producers' messages, beside the same world in which nobody redrove."""
     busy = _Busy(world)
     died, would_have_died = (
         [
@@ -185,7 +185,7 @@ def _p99(world: World, busy: _Busy) -> float:
 
 
 def course(policy: Policy, world: World, calm_at: timedelta = timedelta()) -> Course | None:
-    """What became of the policy's circuit, if it has one."""
+    """Return the course of the policy's circuit, if it has one."""
     if isinstance(policy, PublishedPattern):
         return Course(opened=policy.was_ever_open, final_state=policy.state)
     if not isinstance(policy, SmartPolicy):

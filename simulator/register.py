@@ -11,7 +11,7 @@ from simulator.order import OrderRecord
 
 @dataclass(slots=True)
 class Deliveries:
-    """What the consumers saw.
+    """The deliveries that the consumers saw.
 
     Attributes:
         total: deliveries to them.
@@ -69,7 +69,7 @@ class Registered:
 
     @property
     def deliveries(self) -> Deliveries:
-        """What the consumers saw."""
+        """The deliveries that the consumers saw."""
         return self.register.deliveries
 
     @property

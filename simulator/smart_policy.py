@@ -29,7 +29,7 @@ from smart_redriver.engine.passes.reporting import BUSY_SECONDS
 from smart_redriver.engine.report import Report
 from smart_redriver.engine.wiring import make_tools
 
-#: What the deployed function has for one pass.
+#: The time that the deployed function has for one pass.
 PASS_TIME = timedelta(seconds=240) - STOPPING_TIME
 
 

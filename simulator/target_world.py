@@ -70,7 +70,7 @@ class TargetWorld(World):
         )
 
     def answer(self, payload: str) -> Exception | None:
-        """What the target makes of a payload at once."""
+        """Return the target's immediate answer to a payload."""
         self._answers += 1
         return self._workers[self.queue_name(SOURCE)].answer(payload, self.elapsed)
 

@@ -123,7 +123,7 @@ class Worker:
                     outcomes.failed(message, self.cause_of_death(body), self._queue)
 
     def cause_of_death(self, body: str) -> Failed:
-        """What a message died of before the world began."""
+        """Return the failure that a message died of before the world began."""
         if body in self._register.poison:
             return BadOrder(body)
         return PaymentDeclined() if body in self._register.dependent else DownstreamUnavailable()

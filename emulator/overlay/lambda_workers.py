@@ -23,9 +23,9 @@ from .patching import wrap
 
 #: What a worker wrote is there, or it is gone; only a very busy machine takes its time to read it.
 _PATIENCE_SECONDS = 60
-#: So many times its timeout an invocation may take in real time.
+#: An invocation may take this many times its timeout in real time.
 _REAL_PER_VIRTUAL_SECOND = 12
-#: Of a function that has none of its own, in seconds.
+#: The timeout of a function that has none of its own, in seconds.
 _DEFAULT_TIMEOUT_SECONDS = 3
 #: In a worker's configuration: the timeout that its function is told.
 _TOLD = "TimeoutThatFunctionsAreTold"

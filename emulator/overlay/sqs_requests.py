@@ -1,4 +1,4 @@
-"""What all SQS patches share: requests, refusals, and the one lock around all queues."""
+"""The parts that all SQS patches share: requests, refusals, and the one lock around all queues."""
 
 import functools
 import threading

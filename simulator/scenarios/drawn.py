@@ -34,7 +34,7 @@ LIMITS = Limits(leaves_some=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """What the consumer suffers from, until `over_at`."""
+    """The trouble that the consumer suffers from, until `over_at`."""
 
     title: str
     consumer: Consumer

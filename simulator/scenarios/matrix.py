@@ -30,7 +30,7 @@ ROWS = (
     NEW_POISON,
     FLAPPING,
 )
-#: Of rows that take longer; all others must be over within 72 h.
+#: Hours allowed to rows that take longer; all others must be over within 72 h.
 HOURS = {"6": 96, "9": 96}
 
 

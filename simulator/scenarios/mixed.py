@@ -13,7 +13,7 @@ from simulator.scenarios.usual import PHASES
 from simulator.sources import LiveTraffic
 from simulator.world import hours, minutes
 
-#: What the deep variants of row 20 have in the DLQ at the start.
+#: Letters in the DLQ at the start, in the deep variants of row 20.
 DEEP = 5_000
 
 

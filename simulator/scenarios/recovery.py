@@ -15,7 +15,7 @@ from simulator.smart_policy import Hint
 from simulator.sources import LiveTraffic
 from simulator.world import hours, minutes
 
-#: What the consumer of row 34 works off a second.
+#: Messages that the consumer of row 34 works off a second.
 PER_SECOND = 50
 
 #: The longest cool-down by default, in minutes.

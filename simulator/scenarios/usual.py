@@ -159,7 +159,7 @@ def _flaps(up: float, down: float) -> Scenario:
 FLAPPING = replace(_flaps(10, 10), name="9")
 FLAPPINGS = (FLAPPING, _flaps(3, 3), _flaps(7, 13), _flaps(30, 30))
 
-#: What the comparison with the rivals plays.
+#: The scenarios that the comparison with the rivals plays.
 SCENARIOS = (
     HEALTHY,
     SOME_POISON,
