@@ -123,7 +123,7 @@ def _after_batch(
         window = _grown(window, batch, judgement, vouched)
         good = min(circuit.window, batch.size + circuit.outstanding)
     # A success in which nearly half came back calms nobody: the consumer may be up and down within one batch.
-    calming = circuit.success_count if judgement.is_strike else 0
+    calming = circuit.success_count if judgement.is_clear else 0
     is_shaken = circuit.is_shaken and calming < settings.failure_threshold + circuit.flaps
     return replace(
         circuit,
@@ -140,8 +140,9 @@ def _after_mixture(
     circuit: Circuit, batch: Batch, judgement: Judgement, settings: Settings
 ) -> Circuit:
     """It was no failure, and calms nobody: what follows it is no sign of a consumer that is up and down."""
-    shown = max(judgement.shown_window, settings.initial_window)
-    window = shown if _has_used(circuit, batch) else min(circuit.window, shown)
+    window = circuit.window
+    if _has_used(circuit, batch):
+        window = max(judgement.shown_window, settings.initial_window)
     return replace(circuit, failure_count=0, window=min(window, settings.max_window))
 
 

@@ -26,6 +26,10 @@ from smart_redriver.engine.model.verdict import Judgement, weigh
 SHARE_OF_TOO_MANY = 0.35
 FEWEST_TO_COMPARE = 5
 
+#: Where many letters fail beside others that succeed, so many of them fail in a row by chance as seldom as an outage
+#: begins.
+CHANCE_OF_OUTAGE = 0.02
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
@@ -72,6 +76,13 @@ def judge(
         if judgement.is_mixture and circuit.flaps:
             # Where the consumer is up and down, a mixture is what met both.
             judgement = replace(judgement, verdict=Verdict.FAILURE, shown_window=0)
+        if judgement.verdict is Verdict.FAILURE and _may_be_the_mix(circuit, batch, known, settings):
+            judgement = replace(
+                judgement,
+                verdict=Verdict.NO_EVIDENCE,
+                reason=f"{judgement.reason}, as many do beside others that succeed",
+                was_alone=True,
+            )
         if judgement.verdict is Verdict.SUCCESS and _were_too_many(circuit, batch, known):
             judgement = replace(judgement, is_overload=True)
         after = circuit
@@ -82,6 +93,20 @@ def judge(
         rulings.append(_ruling(batch, judgement, circuit, after))
         circuit = after
     return circuit, tuple(rulings)
+
+
+def _may_be_the_mix(
+    circuit: Circuit, batch: Batch, evidence: Evidence, settings: Settings
+) -> bool:
+    """Whether so many letters in a row may fail by chance, where many do while others succeed."""
+    if circuit.state is not State.CLOSED or not is_mixed(circuit, batch.sent_at, settings):
+        return False
+    in_a_row = evidence.failed
+    for judged in reversed(circuit.judged):
+        if judged.verdict is Verdict.SUCCESS or judged.generation != circuit.generation:
+            break
+        in_a_row += judged.returned
+    return circuit.fared.chance_that_all_fail(in_a_row) > CHANCE_OF_OUTAGE
 
 
 def _were_too_many(circuit: Circuit, batch: Batch, evidence: Evidence) -> bool:
@@ -97,7 +122,7 @@ def _were_too_many(circuit: Circuit, batch: Batch, evidence: Evidence) -> bool:
     if smaller is None or evidence.failed <= evidence.succeeded:
         return False
     shown = smaller.size - max(smaller.seen_again, smaller.unaccounted)
-    return evidence.succeeded < SHARE_OF_TOO_MANY * shown / smaller.size * batch.size
+    return evidence.succeeded < SHARE_OF_TOO_MANY * shown / smaller.size * batch.unblemished
 
 
 def _fallen(
@@ -127,10 +152,12 @@ def _fallen(
     was_mixed = not known.live.is_expected and is_mixed(circuit, batch.sent_at, settings)
     if known.is_mixed or (known.is_mixed is None and was_mixed):
         after = replace(after, mixed_at=now)
+    if known.succeeded and not judgement.is_overload:
+        after = replace(after, fared=circuit.fared.and_then(known.failed, known.succeeded))
     after = _record(after, batch, judgement, settings, now, roll)
     if is_whole:
         after = _free_causes(after, batch, now)
-    if judgement.is_strike or judgement.is_mixture:
+    if verdict is Verdict.SUCCESS:
         after = _hold_causes(after, batch.heard, settings, now, roll)
     return after
 
@@ -188,6 +215,8 @@ def charge(circuit: Circuit, returns: Mapping[tuple[int, bool], int]) -> Circuit
             circuit = circuit.with_batch(batch)
         elif (judged := circuit.judged_batch(batch_id)) and not was_suspect:
             circuit = _with_judged(circuit, replace(judged, returned=judged.returned + count))
+            if judged.verdict is Verdict.SUCCESS:
+                circuit = replace(circuit, fared=circuit.fared.and_also(count))
         if tally := circuit.tally(batch_id):
             circuit = circuit.with_tally(replace(tally, came_back=tally.came_back + count))
     return circuit

@@ -34,9 +34,9 @@ MANY_LIVE_SUCCESSES = 15
 #: A try that failed is repeated after the visibility timeout; beyond this, one that failed has to do.
 LONG_VISIBILITY = timedelta(minutes=10)
 
-#: Where nearly half of a batch comes back, that is how the consumer is, and no letter's fault: a return is a strike
-#: where less than this share of what makes a failure came back.
-STRIKE_SHARE = 0.8
+#: Where nearly half of a batch comes back, the consumer may be up and down within it: a success is clear where less than
+#: this share of what makes a failure came back.
+CLEAR_SHARE = 0.8
 
 #: Among so many times as many suspects that came back, a letter without strikes that came back, too, is no outage.
 FEW_AMONG_SUSPECTS = 3
@@ -56,7 +56,7 @@ class Judgement:
 
     Attributes:
         verdict: None while it has to wait.
-        is_strike: whether a return from this batch speaks against the letter.
+        is_clear: of a success that the letters have shown, whether clearly too few came back for a failure.
         was_alone: suspects came back, and nobody was there to compare them with.
         overturned_at: for a success shown by the batch itself, how many returns would overturn it; else 0.
         growth: what the window may be multiplied by.
@@ -69,7 +69,7 @@ class Judgement:
 
     verdict: Verdict | None
     reason: str
-    is_strike: bool = False
+    is_clear: bool = False
     was_alone: bool = False
     overturned_at: int = 0
     growth: int = 1
@@ -77,6 +77,11 @@ class Judgement:
     is_overload: bool = False
     vouched_per_minute: float = 0.0
     is_beyond_doubt: bool = False
+
+    @property
+    def is_strike(self) -> bool:
+        """Whether a return from this batch speaks against the letter: others succeeded at the same time."""
+        return self.verdict is Verdict.SUCCESS and not self.is_overload
 
     @property
     def is_mixture(self) -> bool:
@@ -131,7 +136,7 @@ def _shown_success(batch: Batch, evidence: Evidence, settings: Settings) -> Judg
     return Judgement(
         verdict=Verdict.SUCCESS,
         reason=f"{succeeded} of {batch.size} succeeded",
-        is_strike=is_one_more or worst < STRIKE_SHARE * settings.failure_rate * weight,
+        is_clear=is_one_more or worst < CLEAR_SHARE * settings.failure_rate * weight,
         # More have to return than were counted as failed for it: what it was judged by can't turn it round.
         overturned_at=max(math.ceil(settings.failure_rate * weight), worst + 1),
         growth=GROWTH_WHERE_SHOWN,
@@ -152,7 +157,6 @@ def _vouched_success(batch: Batch, evidence: Evidence, settings: Settings) -> Ju
     return Judgement(
         verdict=Verdict.SUCCESS,
         reason=f"{came_back} of {batch.size} returned, but {live.succeeded} {messages} succeeded",
-        is_strike=True,
         growth=GROWTH_WHERE_VOUCHED,
         vouched_per_minute=live.per_minute,
         is_beyond_doubt=live.succeeded >= MANY_LIVE_SUCCESSES,
@@ -164,7 +168,7 @@ def _mixture(
 ) -> Judgement | None:
     """As many failed as in an outage, ours or producers', and others succeeded: there is none.
 
-    Whether those that failed are at fault is for their next tries to show: they are strikes for nobody.
+    Those that failed may be at fault, and their next tries will show it.
     """
     succeeded, failed = evidence.succeeded, evidence.failed
     weight = batch.size - evidence.suspects_failed
