@@ -19,7 +19,7 @@ from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import Evidence
 from smart_redriver.engine.model.permit import cause_cool_down, is_mixed
 from smart_redriver.engine.model.tally import counted
-from smart_redriver.engine.model.verdict import Judgement, weigh
+from smart_redriver.engine.model.verdict import Judgement, known_by, weigh
 
 #: Letters were too many at once where less than this share of them succeeded that had succeeded of fewer letters, and
 #: these were enough for chance to have little part in it.
@@ -76,13 +76,8 @@ def judge(
         if judgement.is_mixture and circuit.flaps:
             # Where the consumer is up and down, a mixture is what met both.
             judgement = replace(judgement, verdict=Verdict.FAILURE, shown_window=0)
-        if judgement.verdict is Verdict.FAILURE and _may_be_the_mix(circuit, batch, known, settings):
-            judgement = replace(
-                judgement,
-                verdict=Verdict.NO_EVIDENCE,
-                reason=f"{judgement.reason}, as many do beside others that succeed",
-                was_alone=True,
-            )
+        if judgement.verdict is Verdict.FAILURE:
+            judgement = _unless_by_chance(judgement, circuit, batch, known, settings, now)
         if judgement.verdict is Verdict.SUCCESS and _were_too_many(circuit, batch, known):
             judgement = replace(judgement, is_overload=True)
         after = circuit
@@ -95,18 +90,31 @@ def judge(
     return circuit, tuple(rulings)
 
 
-def _may_be_the_mix(
-    circuit: Circuit, batch: Batch, evidence: Evidence, settings: Settings
-) -> bool:
-    """Whether so many letters in a row may fail by chance, where many do while others succeed."""
+def _unless_by_chance(
+    judgement: Judgement,
+    circuit: Circuit,
+    batch: Batch,
+    evidence: Evidence,
+    settings: Settings,
+    now: datetime,
+) -> Judgement:
+    """A failure, unless as many letters fail by chance where many do beside others that succeed.
+
+    Those of which nothing is known yet may have succeeded.
+    """
     if circuit.state is not State.CLOSED or not is_mixed(circuit, batch.sent_at, settings):
-        return False
-    in_a_row = evidence.failed
+        return judgement
+    if evidence.unknown_of(batch) and now < known_by(batch, evidence):
+        return replace(judgement, verdict=None, reason="others may have succeeded")
+    in_a_row = 0 if evidence.succeeded else evidence.failed
     for judged in reversed(circuit.judged):
         if judged.verdict is Verdict.SUCCESS or judged.generation != circuit.generation:
             break
         in_a_row += judged.returned
-    return circuit.fared.chance_that_all_fail(in_a_row) > CHANCE_OF_OUTAGE
+    if circuit.fared.chance_that_all_fail(in_a_row) <= CHANCE_OF_OUTAGE:
+        return judgement
+    reason = f"{judgement.reason}, as many do beside others that succeed"
+    return replace(judgement, verdict=Verdict.NO_EVIDENCE, reason=reason, was_alone=True)
 
 
 def _were_too_many(circuit: Circuit, batch: Batch, evidence: Evidence) -> bool:

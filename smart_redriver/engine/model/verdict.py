@@ -217,7 +217,7 @@ def _shown_failure(
         )
     # Reports and returns that contradict each other are no excuse for anybody.
     are_few = 0 < weight <= suspects_failed // FEW_AMONG_SUSPECTS and came_back <= batch.size
-    if has_failed and are_few and came_back < batch.size and now < _known_by(batch, evidence):
+    if has_failed and are_few and came_back < batch.size and now < known_by(batch, evidence):
         return None  # one more that succeeded would make strikes of it
     if not is_canary and (not has_failed or are_few):
         return Judgement(
@@ -264,7 +264,7 @@ def _nothing_but_failed_tries(
 def _unknown(batch: Batch, evidence: Evidence, now: datetime) -> Judgement:
     if now < batch.due_at:
         return Judgement(verdict=None, reason="letters are out")
-    if now < _known_by(batch, evidence):
+    if now < known_by(batch, evidence):
         return Judgement(verdict=None, reason="the source queue's books are late")
     if not evidence.has_books and now < batch.due_at + LONGEST_WAIT_WITHOUT_BOOKS:
         return Judgement(verdict=None, reason="the source queue's books can't be read")
@@ -273,7 +273,7 @@ def _unknown(batch: Batch, evidence: Evidence, now: datetime) -> Judgement:
     return Judgement(verdict=Verdict.NO_EVIDENCE, reason="what became of the letters is not known")
 
 
-def _known_by(batch: Batch, evidence: Evidence) -> datetime:
+def known_by(batch: Batch, evidence: Evidence) -> datetime:
     """When its letters had time to fail, and late books to tell of it."""
     late = LONGEST_WAIT_FOR_LATE_BOOKS if evidence.are_books_late else timedelta()
     return batch.due_at + late
