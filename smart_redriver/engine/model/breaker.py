@@ -140,9 +140,8 @@ def _after_mixture(
     circuit: Circuit, batch: Batch, judgement: Judgement, settings: Settings
 ) -> Circuit:
     """It was no failure, and calms nobody: what follows it is no sign of a consumer that is up and down."""
-    window = circuit.window
-    if _has_used(circuit, batch):
-        window = max(judgement.shown_window, settings.initial_window)
+    shown = max(judgement.shown_window, settings.initial_window)
+    window = shown if _has_used(circuit, batch) else min(circuit.window, shown)
     return replace(circuit, failure_count=0, window=min(window, settings.max_window))
 
 

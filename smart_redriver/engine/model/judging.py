@@ -79,7 +79,7 @@ def judge(
         if judgement.verdict is Verdict.FAILURE:
             judgement = _unless_by_chance(judgement, circuit, batch, known, settings, now)
         if judgement.verdict is Verdict.SUCCESS and _were_too_many(circuit, batch, known):
-            judgement = replace(judgement, is_overload=True)
+            judgement = replace(judgement, is_overload=True, is_strike=False)
         after = circuit
         if judgement.verdict is not None:
             after = _fallen(
@@ -100,9 +100,10 @@ def _unless_by_chance(
 ) -> Judgement:
     """A failure, unless as many letters fail by chance where many do beside others that succeed.
 
-    Those of which nothing is known yet may have succeeded.
+    Those of which nothing is known yet may have succeeded. Where there are live messages, these tell it.
     """
-    if circuit.state is not State.CLOSED or not is_mixed(circuit, batch.sent_at, settings):
+    is_quiet = circuit.state is State.CLOSED and not evidence.live.met
+    if not is_quiet or not is_mixed(circuit, batch.sent_at, settings):
         return judgement
     if evidence.unknown_of(batch) and now < known_by(batch, evidence):
         return replace(judgement, verdict=None, reason="others may have succeeded")

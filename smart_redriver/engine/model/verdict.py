@@ -56,7 +56,8 @@ class Judgement:
 
     Attributes:
         verdict: None while it has to wait.
-        is_clear: of a success that the letters have shown, whether clearly too few came back for a failure.
+        is_strike: whether a return from this batch speaks against the letter.
+        is_clear: clearly too few came back for a failure, or others vouch for the consumer.
         was_alone: suspects came back, and nobody was there to compare them with.
         overturned_at: for a success shown by the batch itself, how many returns would overturn it; else 0.
         growth: what the window may be multiplied by.
@@ -69,6 +70,7 @@ class Judgement:
 
     verdict: Verdict | None
     reason: str
+    is_strike: bool = False
     is_clear: bool = False
     was_alone: bool = False
     overturned_at: int = 0
@@ -77,11 +79,6 @@ class Judgement:
     is_overload: bool = False
     vouched_per_minute: float = 0.0
     is_beyond_doubt: bool = False
-
-    @property
-    def is_strike(self) -> bool:
-        """Whether a return from this batch speaks against the letter: others succeeded at the same time."""
-        return self.verdict is Verdict.SUCCESS and not self.is_overload
 
     @property
     def is_mixture(self) -> bool:
@@ -133,10 +130,12 @@ def _shown_success(batch: Batch, evidence: Evidence, settings: Settings) -> Judg
     is_one_more = worst == 1 and evidence.suspects_failed >= FEW_AMONG_SUSPECTS
     if not succeeded or (worst >= settings.failure_rate * weight and not is_one_more):
         return None
+    is_clear = is_one_more or worst < CLEAR_SHARE * settings.failure_rate * weight
     return Judgement(
         verdict=Verdict.SUCCESS,
         reason=f"{succeeded} of {batch.size} succeeded",
-        is_clear=is_one_more or worst < CLEAR_SHARE * settings.failure_rate * weight,
+        is_strike=is_clear or not evidence.live.met,
+        is_clear=is_clear,
         # More have to return than were counted as failed for it: what it was judged by can't turn it round.
         overturned_at=max(math.ceil(settings.failure_rate * weight), worst + 1),
         growth=GROWTH_WHERE_SHOWN,
@@ -157,6 +156,8 @@ def _vouched_success(batch: Batch, evidence: Evidence, settings: Settings) -> Ju
     return Judgement(
         verdict=Verdict.SUCCESS,
         reason=f"{came_back} of {batch.size} returned, but {live.succeeded} {messages} succeeded",
+        is_strike=True,
+        is_clear=True,
         growth=GROWTH_WHERE_VOUCHED,
         vouched_per_minute=live.per_minute,
         is_beyond_doubt=live.succeeded >= MANY_LIVE_SUCCESSES,
@@ -168,7 +169,8 @@ def _mixture(
 ) -> Judgement | None:
     """As many failed as in an outage, ours or producers', and others succeeded: there is none.
 
-    Those that failed may be at fault, and their next tries will show it.
+    Those that failed may be at fault. Beside producers' messages their next tries will show it; without these nothing
+    may succeed beside them again.
     """
     succeeded, failed = evidence.succeeded, evidence.failed
     weight = batch.size - evidence.suspects_failed
@@ -181,6 +183,7 @@ def _mixture(
     return Judgement(
         verdict=Verdict.SUCCESS,
         reason=f"{failed} of {batch.size} returned, but {succeeded} messages succeeded",
+        is_strike=not evidence.live.met,
         shown_window=GROWTH_WHERE_SHOWN * succeeded,
     )
 

@@ -70,6 +70,7 @@ class Admission:
         gate: CauseGate | None = None,
         *,
         awaits_suspects: bool,
+        is_quiet: bool = True,
         can_delay: bool = True,
     ) -> None:
         self.room = permit.limit
@@ -79,6 +80,7 @@ class Admission:
         self._nearly_convicted = 0
         self._settings = settings
         self._awaits_suspects = awaits_suspects
+        self._is_quiet = is_quiet
         self._has_met_suspects = awaits_suspects
         #: Until when suspects are hidden that nobody can delay, as far as was seen.
         self.suspects_until = circuit.suspects_until
@@ -215,7 +217,9 @@ class Admission:
         unblemished = [case for case, decision in due if decision.is_unblemished]
         unblemished.sort(key=attrgetter("redrives"), reverse=True)
         is_verdict_due = bool(circuit.pending) or self._awaits_suspects
-        controls = _enough_controls(circuit, len(due) - len(unblemished))
+        controls = CONTROLS
+        if self._is_quiet:
+            controls = _enough_controls(circuit, len(due) - len(unblemished))
         if len(unblemished) < CONTROLS_AMONG - CONTROLS + controls and not (unblemished and is_verdict_due):
             return _later_controls(unblemished, controls // 2)
         suspects = {
