@@ -79,7 +79,7 @@ def judge(
         if judgement.verdict is Verdict.FAILURE:
             judgement = _unless_by_chance(judgement, circuit, batch, known, settings, now)
         if judgement.verdict is Verdict.SUCCESS and _were_too_many(circuit, batch, known):
-            judgement = replace(judgement, is_overload=True, is_strike=False)
+            judgement = replace(judgement, is_overload=True, is_strike=judgement.is_clear)
         after = circuit
         if judgement.verdict is not None:
             after = _fallen(

@@ -150,7 +150,7 @@ class Lane:
     @property
     def is_quiet(self) -> bool:
         """Whether hardly any live messages came lately that letters could be compared with."""
-        return sum(self._live_minutes()[-LATELY:]) < FEWEST_LIVE_SUCCESSES
+        return bool(self.books) and sum(self._live_minutes()[-LATELY:]) < FEWEST_LIVE_SUCCESSES
 
     def compares(self, letters: int, now: datetime) -> bool:
         """Whether most letters of a quiet DLQ may go, suspects among them: which go together is decided of all at once.
