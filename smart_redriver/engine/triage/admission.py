@@ -238,7 +238,9 @@ class Admission:
             or circuit.has_suspects
             or any(_came_back_from_a_success(case, circuit) for case, _ in due)
         )
-        is_last = is_end and sum(what.is_unblemished for _, what in due) <= self.room
+        # Where nobody else succeeds, those that can be compared with must not all have gone before the suspects.
+        waiting = [one for one in due if one[1].is_unblemished] if self._is_quiet else due
+        is_last = is_end and len(waiting) < self.room
         return is_last and self._has_met_suspects and not self._is_trial
 
     def _order(self, case: Case, decision: Redrive) -> tuple[bool, int, bool, timedelta, datetime]:
