@@ -157,25 +157,52 @@ def felt(
         # Where counts are of this moment, looks are seconds apart, and a rate costs no more than seconds.
         begins = were_too_many or not is_quiet or facts.dying is not None
         return _first(live, 0 if are_out else _held(facts), now) if begins else None
-    if is_quiet and live and rate.borne is None and used <= -CLEARED:
+    use = _Use(used, since_last_look=now - rate.looked_at)
+    if is_quiet and live and rate.borne is None and use.is_cleared:
         return None
-    elapsed = now - rate.looked_at
-    if elapsed < timedelta(seconds=1):
+    if use.since_last_look < timedelta(seconds=1):
         return rate
-    rate = _told(rate, live, now)
-    is_used = used >= min(TELLING, TELLING_SHARE * elapsed)
-    arrives = rate.live + (rate.per_second if is_used else 0.0)
-    is_cleared = used <= -CLEARED
-    # A rate shows a while after letters went at it. By then the window may be full, and nothing goes.
-    was_used = is_used or (rate.marked_at is not None and not is_cleared)
+    return _learned(_told(rate, live, now), facts, now, use, is_closed=is_closed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """How long letters went at a rate, of the time since the last look; negative: how long ago they ended."""
+
+    lasted: timedelta
+    since_last_look: timedelta
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether letters went at the rate for long enough to tell of it."""
+        return self.lasted >= min(TELLING, TELLING_SHARE * self.since_last_look)
+
+    @property
+    def is_cleared(self) -> bool:
+        """Whether they went so long ago that none of them is in the queue."""
+        return self.lasted <= -CLEARED
+
+    def may_show(self, rate: Rate) -> bool:
+        """Whether the queue may show what the rate did to it.
+
+        A rate shows a while after letters went at it. By then the window may be full, and nothing goes.
+        """
+        return self.is_telling or (rate.marked_at is not None and not self.is_cleared)
+
+
+def _learned(rate: Rate, facts: QueueFacts, now: datetime, use: _Use, *, is_closed: bool) -> Rate:
+    """The rate after what the queue shows of it."""
+    arrives = rate.live + (rate.per_second if use.is_telling else 0.0)
     if _is_crowded(rate, facts, arrives):
-        return _congested(rate, now, held=_held(facts), is_ours=was_used and is_closed)
+        is_ours = is_closed and use.may_show(rate)
+        return _congested(rate, now, held=_held(facts), is_ours=is_ours)
+    if not is_closed and use.may_show(rate) and rate.before and facts.dying is not None:
+        # It may have been too much for a consumer that is down since.
+        return _gone_on(_with_borne(rate, now))
     if rate.is_congested or not is_closed:
-        if not is_closed and was_used and rate.before and facts.dying is not None:
-            rate = _with_borne(rate, now)  # it may have been too much for one that is down since
         return _gone_on(rate)
-    rate = _with_usual(rate, facts, arrives, is_cleared=is_cleared)
-    return _grown(rate, elapsed, now) if is_used else rate
+    rate = _with_usual(rate, facts, arrives, is_cleared=use.is_cleared)
+    return _grown(rate, use.since_last_look, now) if use.is_telling else rate
 
 
 def _first(live: Sequence[int], without_ours: int, now: datetime) -> Rate:
