@@ -260,14 +260,18 @@ _OF_INSTANCES = IPv6Network("fd00:ec2::/32")
 
 def is_public(address: Address) -> bool:
     """Whether anybody can reach it, and it is one machine's: IPv4 within IPv6 counts as the IPv4 that it is."""
-    if isinstance(address, IPv6Address) and address in _NAT64:
-        address = _last_of(address)
-    elif isinstance(address, IPv6Address) and address.ipv4_mapped:
-        address = address.ipv4_mapped
+    address = _unwrapped(address)
     if isinstance(address, IPv4Address):
         return address.is_global and not address.is_multicast and address not in _RELAYS
     is_somebodys = address in _UNICAST and not any(address in one for one in _NOBODYS)
     return is_somebodys and address.is_global
+
+
+def _unwrapped(address: Address) -> Address:
+    """The address of IPv4 that one of IPv6 stands for, or else the address itself."""
+    if isinstance(address, IPv4Address):
+        return address
+    return _last_of(address) if address in _NAT64 else address.ipv4_mapped or address
 
 
 def hands_out_credentials(address: Address) -> bool:

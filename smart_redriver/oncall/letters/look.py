@@ -182,7 +182,7 @@ _NO_BEGINNING = re.compile(r".{0,5}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def full_ids(session: Session, typed: Sequence[str]) -> list[str]:
-    """The ids that are meant, where the beginning of one is enough. Raises CallFailed, and Misused for two of a kind."""
+    """The ids that are meant, where a beginning is enough. Raises CallFailed, and Misused for one of several ids."""
     if all(map(_NO_BEGINNING.fullmatch, typed)):
         return list(typed)
     beginning = session.letter_store.beginning
