@@ -229,12 +229,12 @@ def circuit_from_item(queue: str, item: Item) -> Circuit:
     return _CIRCUIT.decode(item, queue=queue)
 
 
-#: What the first edition does not know, and what it would call it: one word that it can't read ends its pass.
+#: Statuses that the first edition does not know, with its words for them: one that it can't read ends its pass.
 _FIRST_CALLED: dict[Status, Item] = {
     Status.FAILED: {"Status": {"S": Status.RETURNED.value}},
     Status.SUCCEEDED: {"Status": {"S": Status.REDRIVEN.value}},
 }
-#: Where the word is that stands behind it.
+#: The attribute that has the real status beside such a word.
 _REPORTED = "ReportedStatus"
 
 

@@ -191,7 +191,7 @@ _HOST = (
     "in full: four numbers, or IPv6 in brackets"
 )
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
-#: What resolvers read as an address of IPv4, however few numbers it has, and of whatever base.
+#: Numbers that resolvers read as an address of IPv4, however few they are, and of whatever base.
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
@@ -253,7 +253,7 @@ _LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")
 #: Addresses that end in one of IPv4: compatible, translated, and the two above.
 _WITH_IPV4 = (*map(IPv6Network, ("::/96", "::ffff:0:0:0/96")), _NAT64, _LOCAL_NAT64)
 
-#: What AWS answers with to instances and containers: metadata and credentials, beside what is link-local.
+#: Addresses at which AWS gives instances and containers metadata and credentials, beside those that are link-local.
 #: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html
 _OF_INSTANCES = IPv6Network("fd00:ec2::/32")
 
@@ -299,7 +299,7 @@ def _last_of(address: IPv6Address) -> IPv4Address:
     return IPv4Address(int(address) & 0xFFFFFFFF)
 
 
-#: What a queue that is none of SQS may be called.
+#: Names that a queue outside SQS may have.
 PLAIN = "1 to 80 letters, digits, hyphens and underscores"
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,80}")
 

@@ -29,7 +29,7 @@ _SERVED_CALLS = {
     "sfn:startexecution": (TargetKind.STATE_MACHINE, "StateMachineArn", "Input"),
     "sns:publish": (TargetKind.TOPIC, "TopicArn", "Message"),
 }
-#: What these calls do without.
+#: Parameters that these calls may leave out.
 _OPTIONAL = frozenset({"Payload", "Input"})
 
 
@@ -183,7 +183,7 @@ _NOBODY = Found(unfit=Unfit.UNKNOWN_ORIGIN)
 def _found(
     target: Target | None, *, lacks_some: bool = False, request_id: str | None = None
 ) -> Found:
-    """The findings about a letter of this target, if there is one. `lacks_some`: of what the target needs."""
+    """The findings about a letter of this target, if there is one. `lacks_some`: part of what it needs is missing."""
     if target is None:
         return _NOBODY
     unfit = Unfit.INCOMPLETE if lacks_some else None

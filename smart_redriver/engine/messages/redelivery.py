@@ -27,7 +27,7 @@ from smart_redriver.engine.messages.origins import (
 )
 from smart_redriver.engine.messages.outgoing import Outgoing
 
-#: What each of its letters carries.
+#: The attribute that each letter of these origins carries.
 _MARKS = {Origin.EVENTBRIDGE: "RULE_ARN", Origin.SCHEDULER: "SCHEDULE_ARN"}
 
 
@@ -223,13 +223,13 @@ def _attribute(given: object) -> Attribute:
     return {"DataType": named[0], "StringValue": value}
 
 
-#: What SNS's posts say they are of. https://docs.aws.amazon.com/sns/latest/dg/sns-http-https-endpoint-as-subscriber.html
+#: The sender that SNS's posts name. https://docs.aws.amazon.com/sns/latest/dg/sns-http-https-endpoint-as-subscriber.html
 USER_AGENT = "Amazon Simple Notification Service Agent"
 
 
-#: What may stand in a header.
+#: Values that a header may have.
 _PLAIN = re.compile(r"[\x21-\x7e]{1,512}")
-#: What stays as it is in a path with its query; all else is no ASCII.
+#: Characters that stay as they are in a path with its query; all others are not ASCII.
 _IN_PATHS = "".join(map(chr, range(0x21, 0x7F)))
 
 

@@ -27,14 +27,14 @@ SHARE_OF_LIVE = 0.1
 #: It never falls below; beside hardly any live messages not below the first, as failures of the letters alone look alike.
 LEAST = 0.05
 
-#: What the rate may grow by in a look, and in ten seconds where looks are closer: the counts are about as old.
+#: The rate grows by at most this factor in a look, and in ten seconds where looks are closer: the counts are about as old.
 GROWTH = 1.5
 GROWTH_IN_TEN_SECONDS = 1.25
 
-#: What is too much shows after so long: what was borne is the rate before.
+#: A rate that is too much shows after so long: what was borne is the rate before.
 SHOWS_WITHIN = timedelta(seconds=30)
 
-#: What it grows by beyond the rate that was borne before the last congestion, and the share of it to go on with.
+#: The growth beyond the rate that was borne before the last congestion, and the share of that rate to go on with.
 CREEP = 1.1
 SHARE_OF_BORNE = 0.7
 
@@ -43,10 +43,10 @@ SHARE_OF_BORNE = 0.7
 SURPLUS_WAIT = 3.0
 SURPLUS_IN_FLIGHT = 1.0
 SURPLUS_MESSAGES = 5
-#: Of those that die within seconds, where that is seen, so few are chance.
+#: So few deaths within seconds, where these are seen, are chance.
 SURPLUS_DEATHS = 1
 
-#: What was borne before a congestion is forgotten after this: consumers are scaled.
+#: The rate that was borne before a congestion is forgotten after this: consumers are scaled.
 REMEMBERED = timedelta(hours=2)
 
 #: A queue that stays full for so long although nothing goes there is not full of our letters.

@@ -92,7 +92,7 @@ BUSY_SECONDS = 60
 
 #: While the consumer reports what becomes of the letters that are out, the pass goes on: hear, judge, send the next.
 LISTENING_SECONDS = 5
-#: Of a message group the next letter goes when the last one's end is heard of: its pace is that of the looks.
+#: The next letter of a message group goes when the last one's outcome is reported: its pace is that of the looks.
 LISTENING_SECONDS_FIFO = 2
 
 
