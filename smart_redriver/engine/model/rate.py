@@ -27,7 +27,7 @@ SHARE_OF_LIVE = 0.1
 #: It never falls below; beside hardly any live messages not below the first, as failures of the letters alone look alike.
 LEAST = 0.05
 
-#: The rate grows by at most this factor in a look, and in ten seconds where looks are closer: the counts are about as old.
+#: The rate grows by this factor at most in a look, or in ten seconds where looks are closer: counts are about as old.
 GROWTH = 1.5
 GROWTH_IN_TEN_SECONDS = 1.25
 
