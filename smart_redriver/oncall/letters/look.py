@@ -39,7 +39,7 @@ from smart_redriver.oncall.terminal.exits import Misused
 #: A look ends well before the letters that it hides come back by themselves.
 HIDDEN_FOR = timedelta(seconds=60)
 LONGEST_LOOK = timedelta(seconds=45)
-#: What a short look gets through on AWS, at ten letters a receive. Beyond it letters are hidden for longer, so that
+#: Letters that a short look gets through on AWS, at ten a receive. Beyond it letters are hidden for longer, so that
 #: none is met twice.
 SHORT_LOOK_LETTERS = 1_000
 HIDDEN_FOR_LONG = timedelta(minutes=10)
