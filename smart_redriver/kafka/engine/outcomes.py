@@ -37,7 +37,7 @@ from smart_redriver.kafka.engine.shelf import Shelf
 #: Outcomes of one report.
 AT_ONCE = 500
 
-#: What has not been committed past for so long is forgotten: time tells then.
+#: A message that has not been committed past for so long is forgotten: time tells then.
 LONGEST_OUT = timedelta(days=1)
 
 
