@@ -56,7 +56,7 @@ _NO_ANSWER = frozenset(
         KafkaError.NOT_COORDINATOR,
     }
 )
-#: Errors that refuse although librdkafka would try again: a topic that is gone does not come back by waiting.
+#: What refuses although librdkafka would try again: a topic that is gone does not come back by waiting.
 _GONE = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,
