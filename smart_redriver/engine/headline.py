@@ -546,20 +546,23 @@ def _silent(seen: Seen) -> Headline | None:
     since = seen.out_since
     if since is None or seen.is_fresh:
         return None
-    is_late = seen.at > since + OUTCOME_EXPECTED
     out = f"{_letters(seen.out)} {_are(seen.out)} out{_since(since, seen.at)}"
-    known = (
-        "and none of them is known to have succeeded"
-        if is_late
-        else "and their outcome is not due yet"
-    )
+    awaited = "What becomes of those that are out is awaited"
+    if seen.at <= since + OUTCOME_EXPECTED:
+        return Headline(
+            topic=Topic.STARTING,
+            colour=Colour.NONE,
+            text=f"{out}, and their outcome is not due yet. {_waiting(seen)}",
+            waits_for=awaited,
+            until=seen.out_until,
+        )
     return Headline(
-        topic=Topic.SILENT if is_late else Topic.STARTING,
-        colour=Colour.YELLOW if is_late else Colour.NONE,
-        text=f"{'Consumer not seen to work: ' if is_late else ''}{out}, {known}. {_waiting(seen)}",
-        waits_for="What becomes of those that are out is awaited",
+        topic=Topic.SILENT,
+        colour=Colour.YELLOW,
+        text=f"Consumer not seen to work: {out}, and none of them is known to have succeeded. {_waiting(seen)}",
+        waits_for=awaited,
         until=seen.out_until,
-        then="Look whether the consumer runs." if is_late else "",
+        then="Look whether the consumer runs.",
     )
 
 

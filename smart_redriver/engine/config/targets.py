@@ -130,19 +130,25 @@ def _kind_of(place: str) -> TargetKind:
 
 def _clash(origin: Origin, target: Target, others: Sequence[Target]) -> str | None:
     """The accepted values, for a target that is right by itself and wrong here."""
-    if target.subscription:
-        if origin is not Origin.SNS:
-            return f"with origin {origin.value} the target alone: subscriptions are of SNS"
-        topic, _, _ = target.subscription.rpartition(":")
-        if topic.endswith(".fifo"):
-            return "a subscription of a standard topic: order is kept of SQS's letters alone"
-        if any(one.subscription == target.subscription for one in others):
-            return "each subscription once: it delivers to one endpoint"
+    if target.subscription and (clash := _subscription_clash(origin, target.subscription, others)):
+        return clash
     for one in others:
         if one.place == target.place:
             return "each target once"
         if one.name == target.name:
             return f"one that is not called {one.name}, as {one.place} is: circuits and alarms go by that"
+    return None
+
+
+def _subscription_clash(origin: Origin, subscription: str, others: Sequence[Target]) -> str | None:
+    """The accepted values, for the subscription of a target that is wrong here."""
+    if origin is not Origin.SNS:
+        return f"with origin {origin.value} the target alone: subscriptions are of SNS"
+    topic, _, _ = subscription.rpartition(":")
+    if topic.endswith(".fifo"):
+        return "a subscription of a standard topic: order is kept of SQS's letters alone"
+    if any(one.subscription == subscription for one in others):
+        return "each subscription once: it delivers to one endpoint"
     return None
 
 

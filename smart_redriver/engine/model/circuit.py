@@ -196,10 +196,11 @@ class Circuit:
         """Letters of failed batches that the consumer still has, while nothing else is out that could fail."""
         if self.state is not State.CLOSED or not self.failure_count or self.pending:
             return 0
-        lately = [
-            one for one in self.judged[-SUSPECTS_SHOW_IN:] if one.generation == self.generation
-        ]
-        return sum(one.size - one.seen_again for one in lately if one.verdict is Verdict.FAILURE)
+        return sum(
+            one.size - one.seen_again
+            for one in self.judged[-SUSPECTS_SHOW_IN:]
+            if one.generation == self.generation and one.verdict is Verdict.FAILURE
+        )
 
     @property
     def has_suspects(self) -> bool:
