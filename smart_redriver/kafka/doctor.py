@@ -380,7 +380,7 @@ def check_process(session: Session) -> Iterator[Finding]:
         yield wrong(f"The last pass failed {count} times with {fault}.", remedy)
 
 
-#: What is looked at where letters are records.
+#: Checks where letters are records.
 CHECKS: Mapping[str, Check] = {
     "cluster": check_cluster,
     "state": check_memory,

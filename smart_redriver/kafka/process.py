@@ -37,7 +37,7 @@ TICK = 1.0
 #: While redriven messages are out, a pass is due so soon after the last: a look costs some questions to the broker.
 WHILE_OUT = timedelta(seconds=5)
 
-#: What the file may hold.
+#: Tables that the file may hold.
 _TABLES = ("kafka", "state", "settings")
 
 
@@ -150,7 +150,7 @@ def _refused_by_librdkafka(topics: KafkaTopics) -> list[Fault]:
 
 
 def _refusal(settings: Mapping[str, Any]) -> str | None:
-    """What librdkafka says against settings. It connects to nothing. Where it is missing, a later call says so."""
+    """Librdkafka's objection to settings. It connects to nothing. Where it is missing, a later call says so."""
     try:
         from confluent_kafka import KafkaException, Producer
     except ImportError:

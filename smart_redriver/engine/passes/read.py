@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -33,7 +34,7 @@ def read_letters(
     limit: int,
     *,
     hidden_for: timedelta,
-    max_bytes: int | None = None,
+    max_bytes: int = sys.maxsize,
 ) -> Read:
     """Receive at most `limit` letters and look each up in the ledger. Raises CallFailed.
 
@@ -44,7 +45,7 @@ def read_letters(
     letters: list[Letter] = []
     views: dict[str | None, GroupView] = {}
     size, is_end = 0, False
-    while len(letters) < limit and (max_bytes is None or size < max_bytes):
+    while len(letters) < limit and size < max_bytes:
         wanted = (
             LETTERS_A_RECEIVE if queue.is_fifo else min(limit - len(letters), LETTERS_A_RECEIVE)
         )

@@ -25,7 +25,7 @@ _LARGEST_MESSAGE = 1 << 30
 
 
 class Order(str, Enum):
-    """Whose order is kept: messages of one key, or none."""
+    """The messages whose order is kept: those of one key, or none."""
 
     KEY = "key"
     NONE = "none"
@@ -116,7 +116,7 @@ class KafkaTopics:
         """The other topics that letters go back to."""
         return self.topics[1:]
 
-    #: What holds it in the environment of a function.
+    #: The variable that holds it in the environment of a function.
     variable: ClassVar[str] = "KAFKA"
     names: ClassVar[str] = _TOPIC_NAME
 
