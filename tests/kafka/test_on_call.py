@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 
@@ -31,6 +32,23 @@ def test_status_tells_the_circuit_and_the_depths(desk, bench):
     assert told["circuit"]["state"] == "CLOSED"
     assert told["origin"] == "kafka"
     assert not told["unknown"]
+
+
+def test_status_tells_that_no_process_is_at_work_and_that_it_has_no_alarms(desk, bench):
+    """`Alarms: none` was read as all being well, and `Next look: within 5 min` as somebody looking."""
+    before = desk("status").out
+    bench.memory().save_pass(bench.run_pass().to_json(), bench.clock.now())
+    at_work = desk("status").out
+    bench.clock.advance(timedelta(hours=1).total_seconds())
+    later = desk("status").out
+
+    silent = "Process:     none is at work: `redrive doctor` says more"
+    for told in (before, later):
+        assert silent in told
+        assert "Next look" not in told
+        assert "Alarms:      a process has none" in told
+    assert silent not in at_work
+    assert "Next look:   within 5 min" in at_work
 
 
 def test_letters_are_shown_and_stay_where_they_are(desk, bench):
