@@ -312,17 +312,23 @@ def test_what_a_function_would_do_is_refused_and_says_what_does_it(desk, bench, 
     assert not desk("history", "--json").json["changes"]
 
 
-def test_a_letter_of_none_of_several_topics_is_left_out_of_a_plan(tmp_path):
+@pytest.mark.parametrize("headers", [(), (("x-original-topic", b"payments"),)])
+def test_a_letter_of_none_of_several_topics_is_left_out_of_a_plan(tmp_path, headers):
+    """Of a letter of `payments` it was said that it does not tell its topic."""
     desk = KafkaDesk(Bench(topics=["orders", "bills"]), tmp_path)
     desk.file.write_text(desk.file.read_text().replace('["orders"]', '["orders", "bills"]'))
-    desk.bench.log.write([NewRecord(topic="orders.DLT", key=b"k", value=b"whose?")])
+    whose = NewRecord(topic="orders.DLT", key=b"k", value=b"whose?", headers=headers)
+    desk.bench.log.write([whose])
     desk.bench.run_pass()
     assert desk.bench.parked == [b"whose?"]
 
     ran = desk("replay", "--all", "--dry-run")
 
     assert ran.code == 1
-    assert "No letter can be taken now (1: it does not tell which of the listed" in ran.err
+    assert (
+        "No letter can be taken now (1: it names no listed target or topic as its origin)"
+        in ran.err
+    )
 
 
 def test_looking_a_short_id_up_says_nothing_of_the_look(desk, bench):
