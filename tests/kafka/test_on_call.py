@@ -73,6 +73,22 @@ def test_show_has_own_headers_and_the_death(desk, bench):
     assert told["message"]["attributes"]["ErrorType"]["StringValue"] == "Boom"
 
 
+def test_a_letter_is_done_though_its_topic_still_has_its_record(desk, bench):
+    """It was said to be in the DLQ, and to wait for its turn."""
+    bench.die("a")
+    [first] = desk("letters", "--json").json["letters"]
+    bench.run_pass()
+    bench.work()
+    bench.run_pass()
+    positions = bench.log.committed("redrive-orders", "orders.DLT")
+    bench.log.commit("redrive-orders", dict.fromkeys(positions, 0))
+
+    shown = desk("show", first["original_id"])
+
+    assert "is done, as its consumer reported" in shown.out
+    assert "Waits for" not in shown.out
+
+
 def test_causes_are_counted_by_what_records_tell(desk, bench):
     bench.die("a", "b")
 
