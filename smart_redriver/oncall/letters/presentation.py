@@ -29,7 +29,7 @@ PARKED = {
     ParkReason.GAVE_UP: "met no working consumer for too long",
     ParkReason.UNDELIVERABLE: "is refused by its source queue or target, for its size or content",
     ParkReason.UNKNOWN_SOURCE: "came from a queue that is not served",
-    ParkReason.UNKNOWN_ORIGIN: "does not tell which of the listed targets failed it",
+    ParkReason.UNKNOWN_ORIGIN: "names no listed target or topic as its origin",
     ParkReason.INCOMPLETE: "lacks a part of its message, or never failed",
     ParkReason.EXPIRING: "was about to expire in the DLQ",
 }
