@@ -36,7 +36,7 @@ _METRICS = {
     "ApproximateAgeOfOldestMessage": "Maximum",
 }
 
-#: What a figure of a minute was, and when it was read.
+#: The figure of a minute, and when it was read.
 Reading = dict[str, Any]
 
 
@@ -104,7 +104,7 @@ class Probe:
         }
 
     def move_to_dlq(self) -> dict[str, Any]:
-        """What a message keeps when SQS moves it, and whether the move needs one more receive."""
+        """Ask which attributes a message keeps when SQS moves it, and whether the move needs one more receive."""
         dlq = self.queue("moved-dlq")
         asked = self.sqs.get_queue_attributes(QueueUrl=dlq, AttributeNames=["QueueArn"])
         policy = {"deadLetterTargetArn": asked["Attributes"]["QueueArn"], "maxReceiveCount": 1}

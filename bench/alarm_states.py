@@ -19,12 +19,12 @@ _MINUTE = 60
 def values(
     queries: Sequence[Properties], record: MetricRecord, ends: Sequence[float], period: int
 ) -> list[Value]:
-    """What metric queries return for the periods with these ends; the first is only there for DIFF."""
+    """The values of metric queries for the periods with these ends; the first is only there for DIFF."""
     return alarm_evaluation.values(queries, _statistics(record), ends, period)
 
 
 def metric_id(metric: Properties) -> MetricId:
-    """Of a metric as templates and calls of the API write it."""
+    """The id of a metric as templates and calls of the API write it."""
     dimensions = {one["Name"]: one["Value"] for one in metric.get("Dimensions", ())}
     return MetricId.of(metric["Namespace"], metric["MetricName"], **dimensions)
 

@@ -1,4 +1,4 @@
-"""What a cold start imports, in milliseconds of the processor, each in fresh interpreters."""
+"""The imports of a cold start, in milliseconds of the processor, each in fresh interpreters."""
 
 from __future__ import annotations
 

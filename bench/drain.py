@@ -23,7 +23,7 @@ LETTERS_WHEN_QUICK = 20_000
 #: A consumer that recovers by the time of the first pass, and then takes all it is given.
 STEP = timedelta(seconds=30)
 
-#: What `redrive drain --window 100000 --rate 1000` orders.
+#: The order of `redrive drain --window 100000 --rate 1000`.
 DRAIN_WINDOW, DRAIN_RATE = 100_000, 1000.0
 
 

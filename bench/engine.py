@@ -29,7 +29,7 @@ LATENCIES = (0.0, 0.005, 0.010, 0.020)
 SIZES = (1_000, 10_000, 100_000)
 #: A processor that others share is now fast, now slow: so many runs of both, in turn, and the median of their ratios.
 REPEATS = 3
-#: What a line about a letter weighs in the log, in bytes.
+#: Bytes of a line about a letter in the log.
 LOG_LINE_BYTES = 330
 
 

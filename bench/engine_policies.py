@@ -90,7 +90,7 @@ class OurPass:
 
 @dataclass(frozen=True, kw_only=True)
 class _Account:
-    """What a rival asks of the simulated world, over real clients."""
+    """An account as a rival sees the simulated world, over real clients."""
 
     sqs: Any
     dynamodb: Any

@@ -18,7 +18,7 @@ from smart_redriver.engine.wiring import set_up_collector
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What one run came to.
+    """The figures of one run.
 
     Attributes:
         latency: seconds that each AWS call took on top of botocore's work.

@@ -39,7 +39,7 @@ _LIVE_PER_MINUTE = 6
 _ATTEMPTS, _LAST_CHANCES = (1, 2, 3, 4, 5, 8), (0, 3_600, 21_600)
 _SEEDS = 3
 _USUAL = Settings()
-#: What is less is drawn as this: none of a million was parked.
+#: A smaller rate is drawn as this: none of a million was parked.
 _LEAST_DRAWN = 1e-14
 _COLOURS = ("#c8553d", "#9aa5b1", "#1f3a5f")
 #: Wald's test has what it takes after so many failures in a row: each says log(1 / CHANCE).
@@ -104,7 +104,7 @@ def bench(request: Request) -> None:
 
 
 def pills_of(settings: Settings, seed: int) -> list[Pill]:
-    """What the pass makes of the pills of one world."""
+    """The pills of one world that were parked: when each was tried, and when it was parked."""
     consumer = Consumer(failure_probability=CHANCE)
     traffic = LiveTraffic(per_minute=_LIVE_PER_MINUTE)
     once = Conditions(max_receive_count=1)

@@ -51,7 +51,7 @@ parked: in 21 near expiry, in 20:slow after three days."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What became of order in one run, in letters; minutes until all was drained, None where it never was."""
+    """Breaches of order in one run, in letters; minutes until all was drained, None where it never was."""
 
     lost: int
     overtaken: int
@@ -118,7 +118,7 @@ def _play_rows(budget: float) -> dict[str, list[Figures]]:
 
 
 def figures(played: Played) -> Figures:
-    """What became of order in a run."""
+    """The figures of order in a run."""
     order, letters, run = played.world.order, played.world.letters, played.measures
     return Figures(
         lost=run.lost,

@@ -110,7 +110,7 @@ def _files_of_one_letter() -> Counter[str]:
 
 
 def _complexities(folder: str) -> Iterator[tuple[int, str]]:
-    """Of each function and method, with its place."""
+    """The complexity of each function and method, with its place."""
     command = [sys.executable, "-m", "uv", "tool", "run", "--quiet", RADON, "cc", "--json", folder]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     for path, blocks in json.loads(done.stdout).items():

@@ -1,4 +1,4 @@
-"""What CloudWatch would have on record of a world that our re-driver worked in.
+"""The metrics that CloudWatch would have on record of a world that our re-driver worked in.
 
 Our own metrics are read from the very lines that the function logs, SQS's from the fake CloudWatch.
 """
@@ -35,7 +35,7 @@ _MINUTE = 60
 
 @dataclass(frozen=True, slots=True)
 class MetricId:
-    """What tells metrics apart in CloudWatch."""
+    """The identity of a metric in CloudWatch."""
 
     namespace: str
     name: str
@@ -77,7 +77,7 @@ def parse_emf(line: str) -> Iterator[Emitted]:
 
 
 def emitted_by(report: Report) -> list[Emitted]:
-    """What the function's log says of a pass with this report."""
+    """The metrics in the function's log of a pass with this report."""
     log = io.StringIO()
     with contextlib.redirect_stdout(log):
         emit(report, Everything())
@@ -95,7 +95,7 @@ class MetricRecord:
         self._points[metric].extend((at, float(value)) for value in values)
 
     def statistic(self, metric: MetricId, name: str, start: float, end: float) -> float | None:
-        """Of the points from `start` until before `end`; None if there are none."""
+        """The statistic of the points from `start` until before `end`; None if there are none."""
         points = self._points.get(metric, [])
         first, last = bisect_left(points, (start,)), bisect_left(points, (end,))
         values = [value for _, value in points[first:last]]

@@ -27,9 +27,9 @@ from pathlib import Path
 
 HERE = Path(__file__).parents[1]
 ENGINE = Path("smart_redriver/engine")
-#: What is changed: rooms that decide, and take all they know as arguments.
+#: Rooms that are changed: those that decide, and take all they know as arguments.
 ROOMS = ("messages", "model", "reports", "triage")
-#: What a copy of the project has to have for its unit tests.
+#: Files that a copy of the project needs for its unit tests.
 _COPIED = (
     "smart_redriver",
     "tests",
@@ -89,7 +89,7 @@ def modules_of(room: str) -> list[str]:
 
 
 class Outcome(Enum):
-    """What tests make of a change."""
+    """The outcome of the tests on a change."""
 
     NOTICED = "noticed"
     STUCK = "stuck"  # they do not end, which any run of theirs would notice
@@ -125,7 +125,7 @@ def mutant_at(module: str, number: int, operator: int) -> Mutant:
 
 
 def _changed(node: ast.AST, operator: int) -> str | None:
-    """What kind of change this is, if the node is one that can be changed."""
+    """The kind of this change, if the node is one that can be changed."""
     match node:
         case ast.Compare(ops=ops):
             ops[operator] = _SWAPPED[type(ops[operator])]()  # type: ignore[call-overload]
@@ -172,7 +172,7 @@ def suite_of(module: str) -> list[str]:
 
 
 def try_out(place: Path, mutant: Mutant, tests: Sequence[str], seconds: int) -> Outcome:
-    """What the tests make of this change in at most so many seconds of processor time."""
+    """Run the tests on this change, for at most so many seconds of processor time."""
     file = place / mutant.module
     original = file.read_text()
     file.write_text(mutant.text)

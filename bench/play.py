@@ -24,7 +24,7 @@ from simulator.world import World
 
 Figures = dict[str, Any]
 
-#: What a run is called, beside its figures.
+#: The fields that name a run, beside its figures.
 _OF_A_RUN = ("scenario", "title", "policy", "seed")
 
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagededuplicationid-property.html
@@ -128,7 +128,7 @@ def figures(asked: Asked, played: Played, seed: int) -> Figures:
 
 
 def _live(run: Measures) -> Figures:
-    """What redriving cost producers' messages: nothing where there are none."""
+    """The cost of redriving for producers' messages: nothing where there are none."""
     live = run.live
     return {
         "live_died": live.died if live else 0,
@@ -170,7 +170,7 @@ def _same(runs: Sequence[Figures]) -> Figures:
 
 
 def _breaches(asked: Asked, run: Measures) -> list[str] | None:
-    """What the run broke of its scenario's own limits; a scenario that was changed has none."""
+    """The limits of its scenario that the run broke; None for a scenario that was changed, which has none."""
     return list(breaches_of_run(asked.scenario.limits, run)) if asked.is_as_designed else None
 
 

@@ -68,7 +68,7 @@ All pills should be parked rightly; of all else, less is better. The other figur
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What is to be played. `is_as_designed`: the scenario as it stands in the design, by our policy.
+    """The runs to play. `is_as_designed`: the scenario as it stands in the design, by our policy.
 
     `beside`: the same world under another policy, to compare with.
     """

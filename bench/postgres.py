@@ -50,7 +50,7 @@ def bench(request: Request) -> None:
     results.leave(request)
 
 
-#: What a person would write by hand: no trail, no ledger, no outcome.
+#: A statement as a person would write it by hand: no trail, no ledger, no outcome.
 _BARE = """
 with gone as (
   delete from jobs_dlq where id in (select id from jobs_dlq order by id limit %s for update skip locked)

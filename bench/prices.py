@@ -24,7 +24,7 @@ WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem")
 
 
 def dollars_by_api(calls: Mapping[str, int], entries: Mapping[str, int]) -> dict[str, float]:
-    """What each API's calls cost. DynamoDB bills the items of a batch, SQS the call (of up to 64 KB)."""
+    """The cost of each API's calls. DynamoDB bills the items of a batch, SQS the call (of up to 64 KB)."""
     return {
         operation: _price(operation, count, entries.get(operation, count))
         for operation, count in calls.items()

@@ -1,4 +1,4 @@
-"""What consumers' reports cost: for each message that fails, and for each letter that goes back."""
+"""The cost of consumers' reports: for each message that fails, and for each letter that goes back."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ LETTERS, LETTERS_WHEN_QUICK = 10_000, 500
 DEAD_BY = minutes(20)
 LONGEST = timedelta(hours=12)
 
-#: What a call takes, as in the other benchmarks.
+#: Seconds that a call takes, as in the other benchmarks.
 CALL_SECONDS = 0.010
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What one part of a life took. Of `reports` each is one more request, by the consumer.
+    """The cost of one part of a life. Each of `reports` is one more request, by the consumer.
 
     Attributes:
         listening_seconds: for which the function stays, to hear what it can hear at once.
@@ -194,7 +194,7 @@ def _reports_read(call: Call, outcome_queue_url: str) -> int:
 
 
 def _read_units(call: Call) -> int:
-    """Of items that are all below 4 KB, but for a circuit of many batches."""
+    """Read units for items that are all below 4 KB, but for a circuit of many batches."""
     if call.operation == "BatchGetItem":
         return sum(len(asked["Keys"]) for asked in call.request["RequestItems"].values())
     return int(call.operation == "GetItem")

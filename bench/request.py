@@ -1,4 +1,4 @@
-"""What a benchmark is asked for, and the circumstances that its results name."""
+"""The request for a benchmark, and the circumstances that its results name."""
 
 from __future__ import annotations
 

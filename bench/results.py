@@ -28,7 +28,7 @@ class Table:
 
 @dataclass(slots=True, kw_only=True)
 class Results:
-    """What one benchmark leaves: tables for people, figures for programs, plots by file name."""
+    """The results of one benchmark: tables for people, figures for programs, plots by file name."""
 
     name: str
     title: str

@@ -62,7 +62,7 @@ def bench(request: Request) -> None:
 
 
 def breaches(scenario: Scenario, runs: Sequence[Measures]) -> Iterator[str]:
-    """What the runs broke of the scenario's limits, with the seed where it was one run."""
+    """The limits of the scenario that the runs broke, with the seed where it was one run."""
     for seed, run in enumerate(runs):
         yield from (f"seed {seed}: {told}" for told in breaches_of_run(scenario.limits, run))
     yield from breaches_of_mean(scenario.limits, runs)

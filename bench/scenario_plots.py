@@ -18,7 +18,7 @@ from simulator.smart_policy import SmartPolicy
 
 HOUR = timedelta(hours=1)
 RECOVERY = LONG_OUTAGE.calm_at / HOUR
-#: What is worth seeing of a policy that takes days.
+#: Hours that are worth seeing of a policy that takes days.
 HOURS_SHOWN = 5
 
 STATE_COLOURS = {"CLOSED": "#cdeac0", "HALF_OPEN": "#fff0b3", "OPEN": "#f6c1c0"}

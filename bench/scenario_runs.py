@@ -38,7 +38,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """What came of a job. `timeline` only for the first seed of scenario 3, which is plotted."""
+    """The result of a job. `timeline` only for the first seed of scenario 3, which is plotted."""
 
     job: Job
     measures: Measures

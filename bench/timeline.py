@@ -1,4 +1,4 @@
-"""What happened minute by minute in a world that was played."""
+"""Events minute by minute in a world that was played."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def _mend(console: Console) -> int:
 
 
 class _Underway:
-    """What is being done, for how long, and the last line of its log: on a terminal it moves."""
+    """A line about the work under way, for how long, and the last line of its log: on a terminal it moves."""
 
     def __init__(self, what: str, log: Path) -> None:
         self.what, self._log, self._started = what, log, time.monotonic()

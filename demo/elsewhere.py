@@ -93,7 +93,7 @@ class _Told:
 
 
 def _line(report: Report) -> str:
-    """What a pass did and heard; empty for one that only looked."""
+    """The acts of a pass and the reports that it heard; empty for one that only looked."""
     parts = []
     if report.heard:
         parts.append("heard: " + ", ".join(f"{n} {what}" for what, n in report.heard.items()))

@@ -1,4 +1,4 @@
-"""What happens when: orders that are hopeless, an outage of two hours and the way back, payments that are down.
+"""The story's events: orders that are hopeless, an outage of two hours and the way back, payments that are down.
 
 Nothing here acts for the re-driver. Orders come, dependencies go down and up, and virtual time
 passes; the deployed schedule fires the deployed function, which does the rest.

@@ -24,7 +24,7 @@ _COLOURS = {"CLOSED": "green", "HALF_OPEN": "yellow", "OPEN": "red"}
 
 
 class View(Protocol):
-    """What the story is shown on."""
+    """A view that the story is shown on."""
 
     def show(self, seen: Snapshot) -> None: ...
 

@@ -55,7 +55,7 @@ def destroy(aws: LocalAws, outdir: Path) -> None:
 
 
 def log_of(outdir: Path, verb: str) -> Path:
-    """What the command prints, while it runs and after."""
+    """The file with what the command prints, while it runs and after."""
     return outdir / f"cdk-{verb}.log"
 
 

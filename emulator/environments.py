@@ -43,7 +43,7 @@ def for_callers(endpoint_url: str, trusted: Path | None) -> dict[str, str]:
 
 
 def for_a_shell(endpoint_url: str, trusted: Path | None, work_dir: Path) -> str:
-    """What a shell sources, once or again, so that `redrive` and any AWS tool in it see this AWS and its time."""
+    """Lines that a shell sources, once or again, so that `redrive` and any AWS tool in it see this AWS and its time."""
     variables = _access(endpoint_url, trusted) | {"LOCAL_AWS_CLOCK": str(work_dir / CLOCK_FILE)}
     first = {
         "PATH": os.pathsep.join(_tools()),

@@ -47,7 +47,7 @@ def evaluate(
 
 @lru_cache(1_000)
 def _parsed(expression: str) -> ast.expr:
-    """What is the same every minute."""
+    """The expression as a tree, which is the same every minute."""
     for pattern, spelling in _SPELLINGS:
         expression = re.sub(pattern, spelling, expression)
     return ast.parse(expression.strip(), mode="eval").body

@@ -1,4 +1,4 @@
-"""What every fake shares with a boto3 client: its errors, its exception classes, its paginators.
+"""Parts that every fake shares with a boto3 client: its errors, its exception classes, its paginators.
 
 All three are built from botocore's own service models, so that `except ClientError`,
 `except client.exceptions.QueueDoesNotExist` and `client.get_paginator(...)` meet the real types.
@@ -22,7 +22,7 @@ Client = TypeVar("Client", bound="FakeClient")
 
 
 class Fault(Exception):  # noqa: N818 - not yet an error: the client turns it into the ClientError
-    """What the service answers instead of a result, before it is known which operation asked.
+    """The service's answer instead of a result, before it is known which operation asked.
 
     `entry_code` is told in its place where the fault is that of one entry of a batch.
     """

@@ -37,7 +37,7 @@ _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lateness:
-    """What befalls the points of a queue besides the lag that all have. Shares are from 0 to 1;
+    """Mishaps of the points of a queue besides the lag that all have. Shares are from 0 to 1;
     the same minute has always the same lot.
 
     Attributes:
@@ -56,7 +56,7 @@ class Lateness:
     blank_share: float = 0.0
 
     def told(self, figures: Figures, minute: int, age_seconds: float) -> tuple[Figures, bool]:
-        """What is told of a minute that could be read for so long, and whether there are gauges in it."""
+        """The figures of a minute that could be read for so long, and whether there are gauges in it."""
         if age_seconds < self.counters_seconds + self.revised_seconds:
             share = 1 - self.revised
             figures = figures._replace(
@@ -71,14 +71,14 @@ class Lateness:
 
 
 class Counting(Protocol):
-    """What counts invocations: by the names of functions, metrics, and minutes since the epoch."""
+    """Counts of invocations: by the names of functions, metrics, and minutes since the epoch."""
 
     @property
     def counted(self) -> Mapping[str, Mapping[str, Mapping[int, int]]]: ...
 
 
 class FakeCloudWatch(FakeClient):
-    """What CloudWatch knows about the queues of one `FakeSqs`, and of functions that somebody counts.
+    """CloudWatch's metrics of the queues of one `FakeSqs`, and of functions that somebody counts.
 
     lag_seconds: a minute's value can be read so long after the minute's end.
     lateness: what else befalls its points; None where nothing does.
@@ -130,7 +130,7 @@ class FakeCloudWatch(FakeClient):
         return {"MetricDataResults": results, "Messages": []}
 
     def periods(self, metric: Metric, first: int, last: int, minutes: int) -> Periods:
-        """What is known of a metric's queue, by period of so many minutes, for those with anything."""
+        """The known figures of a metric's queue, by period of so many minutes, for those with anything."""
         figures_of = self._metrics_of(metric).figures_of
         known_until = int((self._clock.time() - self._lag_seconds) // MINUTE)
         periods: Periods = []
@@ -202,7 +202,7 @@ class _Past:
         self._periods: dict[str, Periods] = {}
 
     def of(self, metric: Metric, minutes: int, *, is_counter: bool) -> Periods:
-        """What is known of the metric's queue, by period."""
+        """The known figures of the metric's queue, by period."""
         is_counter = is_counter and self._cloudwatch.tells_counters_later
         key = f"{metric['Namespace']} {metric.get('Dimensions')} {minutes} {is_counter}"
         if key not in self._periods:

@@ -34,7 +34,7 @@ class Call:
 
 Act = Callable[..., Response]
 
-#: What befalls one call. It gets the call and the way to have AWS carry it out, as often as it likes.
+#: A mishap of one call. It gets the call and the way to have AWS carry it out, as often as it likes.
 Mishap = Callable[[Call, Act], Response]
 
 #: Which mishap a call meets, if any.

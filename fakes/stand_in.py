@@ -46,7 +46,7 @@ Asked = dict[str, Any]
 
 @dataclass(slots=True)
 class Seen:
-    """What one run asked of AWS: calls by operation, entries in their batches, and what was out of order."""
+    """The requests of one run to AWS: calls by operation, entries in their batches, and how many were out of order."""
 
     calls: Counter[str] = field(default_factory=Counter)
     entries: Counter[str] = field(default_factory=Counter)

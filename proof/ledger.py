@@ -85,7 +85,7 @@ _codes = _Codes()
 
 
 def item(code: int) -> Entry | Trail | None:
-    """What stands for this number in a table."""
+    """The entry or trail of this number in a table; None where there is nothing."""
     return _codes.item(code)
 
 
@@ -202,7 +202,7 @@ def without_returned_copies(
 
 
 def in_their_order(decided: Sequence[tuple[Case, Decision]]) -> list[tuple[Case, Decision]]:
-    """What becomes of letters of a FIFO queue when each waits for those before it: `ordered.in_order`."""
+    """The decisions on letters of a FIFO queue when each waits for those before it: `ordered.in_order`."""
     return list(in_order(decided, _TERMS, Settings(), NOW))
 
 
@@ -220,7 +220,7 @@ def announced(held: Held, salt: int) -> Held:
 
 @cache
 def deduplication_key(held: Held) -> tuple[int, int, int, bool]:
-    """What `Outgoing.deduplication_id` is made of: message, redrives, salt; and the destination."""
+    """The parts of `Outgoing.deduplication_id`: message, redrives, salt; and the destination."""
     entry, is_parked = entry_of(held.entry), held.what == "park"
     redrives = case_of(held, True).redrives + (not is_parked)
     return held.message, redrives, entry.salt if entry else 0, is_parked
@@ -282,7 +282,7 @@ def _batch(new: int) -> int:
 
 @cache
 def heard(message: int, of: Message, result: Result, table: Table) -> tuple[tuple[int, int], ...]:
-    """What a report of a message, true or forged, changes in the table: `hearing.hear`."""
+    """The changes to the table by a report of a message, true or forged: `hearing.hear`."""
     trail = _trail_of(of.trail)
     outcome = DeliveryOutcome(
         queue=QUEUE,

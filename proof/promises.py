@@ -95,7 +95,7 @@ PROMISES = (
     ),
 )
 
-#: What a lost or an old table can't tell. Nothing else depends on the table: it may be lost.
+#: Promises that a lost or an old table can't keep. Nothing else depends on the table: it may be lost.
 _NEEDS_TABLE = frozenset({UNACCOUNTED})
 
 
@@ -192,7 +192,7 @@ SEEDED = (
     ),
 )
 
-#: What the checker found that does not hold, and docs/proof.md says so.
+#: Promises that the checker found broken, as docs/proof.md says.
 KNOWN_LIMITS = (
     (
         World(name="", kind=Kind.FIFO, faults=3, tricks=frozenset({Trick.OLD_TABLE})),

@@ -71,7 +71,7 @@ class Mistake(Enum):
 
 
 class Trick(Enum):
-    """What the world may do to the protocol, each time for one of a world's faults."""
+    """A trick that the world may play on the protocol, each time for one of a world's faults."""
 
     LOST_TABLE = "the table is lost"
     OLD_TABLE = "an old table is restored"
@@ -83,7 +83,7 @@ class Trick(Enum):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class World:
-    """What is explored.
+    """The world that is explored.
 
     Attributes:
         messages: the most that there ever are; nothing more is sent then.
@@ -315,7 +315,7 @@ def _look(world: World, s: State, number: int) -> Steps:
 
 
 def _receives(world: World, s: State) -> Iterator[tuple[int, ...]]:
-    """What can be received together: of a FIFO queue a group from its beginning on, of others anything.
+    """Messages that can be received together: of a FIFO queue a group from its beginning on, of others any.
 
     A standard queue may hand a message out to two at once. Only the lease keeps workers apart.
     """
@@ -374,7 +374,7 @@ def _decisions(
 
 
 def _choices(world: World, case: Case, has_room: bool) -> Iterator[Decision]:
-    """What judgement may say of a letter of the DLQ: all but what the ledger forbids (`triage`, `ordered.fate`)."""
+    """Decisions that may be made on a letter of the DLQ: all but what the ledger forbids (`triage`, `ordered.fate`)."""
     fate = known_fate(case.entry) if case.is_kept and case.entry else None
     is_presumed = case.is_kept and fate is None
     if case.is_replaced or fate is Fate.DONE:
@@ -397,7 +397,7 @@ def _by_themselves(
     is_parked: bool,
     has_room: bool,
 ) -> Iterator[tuple[Held, ...]]:
-    """What a person may do with letters, and a pass with parked ones. What is out of reach stays: `out_of_reach`."""
+    """Acts of a person on letters, and of a pass on parked ones. Those that are out of reach stay: `out_of_reach`."""
     discards = {one.message_id: "discard" for one in cases if one.is_replaced}
     free = [one for one in cases if not one.is_replaced and not one.is_kept]
     may_replay = all(one.redrives < world.redrives for one in free)
@@ -420,7 +420,7 @@ def _as_decided(hand: tuple[Held, ...], words: dict[str, str]) -> tuple[Held, ..
 
 # The calls of one round: `RealHands.carry_out` and `send_back.forward`.
 
-#: What is done with letters, in the order of `RealHands.carry_out`: each kind goes through its calls before the next.
+#: Acts on letters, in the order of `RealHands.carry_out`: each kind goes through its calls before the next.
 _CALLS = {
     "discard": ("delete",),
     "park": ("send", "record", "delete"),

@@ -1,4 +1,4 @@
-"""What a consumer bears in one step of the world: how many messages it takes, and which of them fail for it."""
+"""The capacity of a consumer in one step of the world: how many messages it takes, and which of them fail for it."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ FOURTEEN_DAYS = 1_209_600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """What holds for the queues of a world, and for what AWS tells of them. Seconds but for the counts.
+    """Conditions of the queues of a world, and of what AWS tells of them. Seconds but for the counts.
 
     Attributes:
         visibility_timeout, max_receive_count: of every source queue.

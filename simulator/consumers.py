@@ -106,7 +106,7 @@ class Reports:
 
 
 class Beyond(str, Enum):
-    """What happens to a consumer that is handed more messages a second than it bears.
+    """The fate of a consumer that is handed more messages a second than it bears.
 
     WAIT: the messages beyond its capacity wait in the queue.
     FAIL: it takes all of them, and the tries beyond fail.

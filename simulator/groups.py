@@ -14,7 +14,7 @@ class Groups:
         self._deck: list[str] = []
 
     def fields(self, body: str) -> dict[str, str]:
-        """What a producer says of a message besides: its group, and its body, which is its own, as deduplication id."""
+        """A producer's further fields of a message: its group, and its body, which is its own, as deduplication id."""
         if not self._deck:
             self._deck = self._rng.sample(self._names, len(self._names))
         return {"MessageGroupId": self._deck.pop(), "MessageDeduplicationId": body}

@@ -20,7 +20,7 @@ from smart_redriver.consumer import Consumer as Author
 #: Lets something happen after so long.
 After = Callable[[timedelta, Callable[[], object]], None]
 
-#: What else somebody may send to the outcome queue. None of it says anything of any letter.
+#: Other messages that somebody may send to the outcome queue. None of them says anything of any letter.
 GARBAGE = (
     "not JSON",
     "[]",

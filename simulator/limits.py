@@ -1,4 +1,4 @@
-"""What must hold in a scenario, as data: the same for the tests and for the benches that play it more often."""
+"""Limits that hold in a scenario, as data: the same for the tests and for the benches that play it more often."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _breaches_of_live(limits: Limits, run: Measures) -> Iterator[str]:
 
 
 def breaches_of_mean(limits: Limits, runs: Sequence[Measures]) -> Iterator[str]:
-    """What the mean over runs broke, in words. A run that never got there is later than any limit."""
+    """Limits that the mean over runs broke, in words. A run that never got there is later than any limit."""
     figures = (
         ("drained after", limits.drained, [run.drained_after_minutes for run in runs]),
         (

@@ -1,4 +1,4 @@
-"""What a policy achieved in a world: the figures that limits and benchmarks are about."""
+"""Measures of a policy in a world: the figures that limits and benchmarks are about."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LAST_CHANCE = timedelta(seconds=Settings().last_chance_seconds)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """What became of the circuit; None where a figure has no meaning because it was never OPEN, or is not known.
+    """The course of the circuit; None where a figure has no meaning because it was never OPEN, or is not known.
 
     Attributes:
         opened: whether it ever was OPEN.
@@ -38,7 +38,7 @@ class Course:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveCost:
-    """What redriving cost producers' own messages: more than befell them in the same world without it.
+    """The cost of redriving for producers' own messages: more than befell them in the same world without it.
 
     Attributes:
         sent: those that producers sent while letters were at the consumer.

@@ -1,4 +1,4 @@
-"""What befalls the passes of a policy: some run twice, some die, some calls are refused."""
+"""Mishaps of the passes of a policy: some run twice, some die, some calls are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the consumers of FIFO queues saw, group by group: in which order messages were tried, and succeeded."""
+"""The order in which consumers of FIFO queues tried messages, and in which they succeeded, group by group."""
 
 from __future__ import annotations
 

@@ -8,11 +8,11 @@ from simulator.conditions import FOURTEEN_DAYS
 from simulator.scenarios import Scenario
 from simulator.variation import ImpossibleError, Wishes
 
-#: What SQS and CloudWatch do, and neither a table nor a topic does.
+#: Conditions that only SQS and CloudWatch have, and neither a table nor a topic.
 OF_SQS = ("count_lag", "count_noise", "metrics_lag", "fifo", "groups")
 
 
-#: What letters are in, and what tells of their outcomes, by origin.
+#: The place of letters, and the teller of their outcomes, by origin.
 PLACES = {"postgres": ("a table", "the database tells"), "kafka": ("a topic", "the group tells")}
 
 

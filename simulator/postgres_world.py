@@ -29,7 +29,7 @@ from smart_redriver.postgres.migration import ROLE, migration_of
 _TABLES = {SOURCE: "jobs", DLQ: "jobs_dlq", PARKING_LOT: "jobs_parked"}
 _WORLDS = count()
 
-#: What lets autovacuum analyze a table, within a minute.
+#: The condition for autovacuum to analyze a table, within a minute.
 #: https://www.postgresql.org/docs/current/routine-vacuuming.html#AUTOVACUUM
 _CHANGED = """
 select relname from pg_class where relname = any(%s) and relkind = 'r'
@@ -165,7 +165,7 @@ class PostgresWorld(World):
             self.redrives.append((elapsed, sent))
 
     def _tell_statistics(self) -> None:
-        """What Postgres does in its own time: it adds up its counters, and analyzes a table that has changed much."""
+        """Do what Postgres does in its own time: add up its counters, and analyze a table that has changed much."""
         self._owner.execute("select pg_stat_force_next_flush()")
         minute = int(self.clock.time()) // 60
         if minute == self._analyzed_in:

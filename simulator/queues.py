@@ -26,7 +26,7 @@ RECEIVES_IN_FLIGHT = 11_000
 #: A queue that has the DLQ as its own, and that nobody told the re-driver of.
 FOREIGN = "arn:aws:sqs:us-east-1:123456789012:nobodys"
 
-#: What came to rest in the DLQ is left alone for so long before the world begins: counts have settled by then.
+#: Letters that came to rest in the DLQ are left alone for so long before the world begins: counts have settled by then.
 SETTLES_IN_SECONDS = 120
 
 
@@ -245,7 +245,7 @@ class Queues(Registered):
         return self._queues.inspect.messages(self.queue_name(queue))
 
     def _note_death(self, event: Event) -> None:
-        """What was received too often is a letter, whether or not its consumer ever tried it."""
+        """Note a message that was received too often: it is a letter, whether or not its consumer ever tried it."""
         if event.kind == "moved" and event.queue_name == self.queue_name(DLQ):
             body = event.message.body
             if body not in self.letters:

@@ -1,4 +1,4 @@
-"""Who is who among a world's messages, by their bodies, and what consumers saw of them."""
+"""A register of a world's messages, by their bodies, and of what consumers saw of them."""
 
 from __future__ import annotations
 

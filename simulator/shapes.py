@@ -13,7 +13,7 @@ ACCOUNT_PLACE = "eu-west-1:123456789012"
 TOPIC = f"arn:aws:sns:{ACCOUNT_PLACE}:orders"
 SUBSCRIPTION = f"{TOPIC}:2bcfbf39-05c3-41de-beaa-fcfcc21c8f55"
 
-#: What letters of each origin go back to in a simulated world.
+#: Targets that letters of each origin go back to in a simulated world.
 TARGETS = {
     Origin.SNS: Target.parse("https://hooks.example.com/orders"),
     Origin.LAMBDA: Target.parse(f"arn:aws:lambda:{ACCOUNT_PLACE}:function:orders"),
@@ -66,7 +66,7 @@ def payload_of(text: str) -> str:
 
 
 def _envelope(message: str, message_id: str) -> str:
-    """What SNS delivers where raw delivery is off."""
+    """The envelope that SNS delivers where raw delivery is off."""
     unsubscribe = (
         f"https://sns.eu-west-1.amazonaws.com/?Action=Unsubscribe&SubscriptionArn={SUBSCRIPTION}"
     )

@@ -132,7 +132,7 @@ class SmartPolicy:
         cloudwatch: Any = None,
         owner: str | None = None,
     ) -> Tools:
-        """What a pass works with, over these clients where they are given."""
+        """The tools of a pass, over these clients where they are given."""
         world, owner = self._world, owner or f"pass-{len(self.reports)}"
 
         def journal(event: str, /, **fields: Any) -> None:

@@ -83,7 +83,7 @@ class TargetWorld(World):
         return request_id
 
     def _reshape(self, happened: Event) -> None:
-        """What SQS is about to move is what the origin would have sent to the DLQ: a message of its own."""
+        """Give a message that SQS is about to move the form of the one that the origin would have sent to the DLQ."""
         if happened.kind != "dead" or happened.queue_name != self.queue_name(DLQ):
             return
         message = happened.message
@@ -95,7 +95,7 @@ class TargetWorld(World):
 
     @property
     def counted(self) -> dict[str, dict[str, Mapping[int, int]]]:
-        """What Lambda counts by the minute, of the function that the source queue stands for."""
+        """Lambda's counts by the minute, for the function that the source queue stands for."""
         queue = self._queues.inspect.metrics(self.queue_name(SOURCE))
         assert queue is not None  # noqa: S101 - it was made with the world
         tried, done = queue.received_in, queue.deleted_in

@@ -32,7 +32,7 @@ class ImpossibleError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """What is to differ from the scenario; None leaves it as it is.
+    """Changes to the scenario; None leaves it as it is.
 
     Attributes:
         letters, poison: at the start.

@@ -13,7 +13,7 @@ from smart_redriver.postgres.engine.place import JobsDatabase
 
 
 class WiredDatabase(Database):
-    """What befalls a statement is for the wire's script to say. A call that AWS would refuse, Postgres cancels."""
+    """A database on which the wire's script decides over statements. Postgres cancels a call that AWS would refuse."""
 
     def __init__(self, place: JobsDatabase, connect: Any, wire: Wire) -> None:
         super().__init__(place, connect)

@@ -27,7 +27,7 @@ from smart_redriver.consumer import Batch, Reporter
 
 Message = dict[str, Any]
 
-#: What every producer's message carries; a delivery without it has lost its attributes on the way.
+#: Attributes of every producer's message; a delivery without them has lost them on the way.
 ATTRIBUTES = {"Tenant": {"DataType": "String", "StringValue": "blue"}}
 
 #: In the body of a part, between the body of the letter it was split from and its number.
@@ -198,7 +198,7 @@ class Worker:
             self._register.deliveries.died_at[body] = elapsed
 
     def answer(self, body: str, elapsed: timedelta) -> Failed | None:
-        """What it answers whoever hands it a message without a queue between: done, or why not."""
+        """Its answer to a message that is handed to it without a queue between: done, or why not."""
         if not self.consumer.polls(elapsed):
             return DownstreamUnavailable()
         saw = self._register.deliveries

@@ -126,7 +126,7 @@ class World(Queues):
         )
 
     def connection(self, sqs: Any, cloudwatch: Any) -> Connection:
-        """What passes over these clients work with."""
+        """The connection that passes over these clients work with."""
         return QueuesOfSqs(self.deployment, sqs=sqs, cloudwatch=cloudwatch, reach=self.reach)
 
     @property
@@ -239,7 +239,7 @@ class World(Queues):
         )
 
     def _kind_of_worker(self) -> Callable[..., Worker]:
-        """What makes a worker of what every worker is given."""
+        """The function that makes a worker of what every worker is given."""
         return FifoWorker if self.conditions.fifo else Worker
 
 

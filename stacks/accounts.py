@@ -97,7 +97,7 @@ def _one_stack_twice(found: Sequence[tuple[str, Context]]) -> Iterator[Fault]:
 
 
 def _same_names(found: Sequence[tuple[str, Context]]) -> Iterator[Fault]:
-    """What may be there once in an account and Region, and is in two lists: a name, a queue."""
+    """A fault for each name or queue that two lists for one account and Region have: it may be there once."""
     first: dict[tuple[_Place, str], str] = {}
     for file, home in found:
         for queue in home.queues:

@@ -40,7 +40,7 @@ from stacks.settings import NAME, Context
 
 _NEVER_ASYNCHRONOUS = "Invoked only by its event source mapping, never asynchronously."
 _POLLED = "Polled by its event source mapping, which begins with five at once; fewer are throttled."
-#: What the CDK writes, whatever it is told: Join for Sub, and each dependency twice.
+#: Findings about the CDK's own style, whatever it is told: Join for Sub, and each dependency twice.
 _STYLE_OF_THE_CDK = ["I1022", "W3005"]
 
 
@@ -88,7 +88,7 @@ def acknowledge_sample_consumer(consumer: SampleConsumer, safeguards: Safeguards
 
 #: The first stack's output that names all stacks of the app in its account and Region.
 STACKS = "RedriverStacks"
-#: What this stack says once, or by its own name.
+#: Outputs that this stack has once, or under its own name.
 _OF_ALL = ("RedriveAlarms", "StateTableName", "WarningTopicArn", "PagingTopicArn")
 
 
@@ -252,7 +252,7 @@ class RedriverStack(cdk.Stack):
         self.others.append(redriver)
 
     def _places_of(self, redriver: SmartRedriver) -> dict[str, str]:
-        """What people, consumers and the command have to know of one re-driver, by the outputs' names."""
+        """The places of one re-driver that people, consumers and the command have to know, by the outputs' names."""
         self.redrivers.append(redriver)
         mode = self._let_pause(redriver.function, redriver.settings)
         if redriver.widget:

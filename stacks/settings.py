@@ -31,7 +31,7 @@ from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import Fault, SettingsError
 
 _POLICY_ARN = re.compile(r"arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[\w+=,.@/-]+")
-#: What tags of most services may consist of. `aws:` is AWS's own.
+#: Characters that tags of most services may have. `aws:` is AWS's own.
 #: https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html
 _TAG_KEY = re.compile(r"(?!aws:)[\w .:/=+@-]{1,128}", re.IGNORECASE)
 _TAG_VALUE = re.compile(r"[\w .:/=+@-]{0,256}")
@@ -117,7 +117,7 @@ _OF_THE_CDK = (
     "ssm:",
     "vpc-provider:",
 )
-#: What the CDK's command line writes without a namespace.
+#: Keys that the CDK's command line writes without a namespace.
 _OF_ITS_COMMAND = ("cdk-migrate", "cli-telemetry")
 
 
@@ -146,7 +146,7 @@ def _is_of_the_cdk(key: str) -> bool:
 
 __all__ = ["NAME", "Context", "SettingsError", "parse_context", "read_context"]
 
-#: Of the first stack in an account and Region, and what the names of those beside it begin with.
+#: The name of the first stack in an account and Region; the names of those beside it begin with it.
 NAME = "SmartRedriver"
 #: Whether queues, table and logs outlive the stack. Not a setting: the function never sees it.
 RETAIN = "retain"
@@ -178,7 +178,7 @@ KNOWN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a person decided for this deployment."""
+    """A person's decisions for this deployment."""
 
     settings: Settings
     retain: bool

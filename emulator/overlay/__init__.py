@@ -1,4 +1,4 @@
-"""What MiniStack lacks, patched in inside its process: `python -m emulator.overlay`.
+"""Features that MiniStack lacks, patched in inside its process: `python -m emulator.overlay`.
 
 | module | restores |
 |---|---|

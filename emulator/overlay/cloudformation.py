@@ -14,8 +14,8 @@ from .patching import wrap
 
 _Properties = dict[str, Any]
 
-#: What an account has once by name: the property that names it, the function that makes it, and whether the name is
-#: taken.
+#: Resources that an account has once by name: the property that names each, the function that makes it, and whether
+#: the name is taken.
 _NAMED: dict[str, tuple[str, str, Callable[[str], bool]]] = {
     "AWS::CloudWatch::Alarm": (
         "AlarmName",

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from .sleepers import sleepers
 
-#: Who lands says so; who falls asleep is found out by looking.
+#: An invocation that lands says so; one that falls asleep is found out by looking.
 _LOOK_EVERY_SECONDS = 0.003
 
 

@@ -1,4 +1,4 @@
-"""What an asynchronous invocation leaves that failed for good, as on AWS.
+"""Messages that an asynchronous invocation leaves that failed for good, as on AWS.
 
 MiniStack sends one envelope to dead-letter queue and destination alike, and names no request.
 On AWS a dead-letter queue gets the event as it was, with RequestID, ErrorCode and ErrorMessage beside it,

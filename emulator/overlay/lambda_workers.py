@@ -21,7 +21,7 @@ from .flights import flights
 from .lambda_logs import END_OF_LOG, NAMES_STREAM
 from .patching import wrap
 
-#: What a worker wrote is there, or it is gone; only a very busy machine takes its time to read it.
+#: The output of a worker is there, or it is gone; only a very busy machine takes its time to read it.
 _PATIENCE_SECONDS = 60
 #: An invocation may take this many times its timeout in real time.
 _REAL_PER_VIRTUAL_SECOND = 12
@@ -136,7 +136,7 @@ def _only_throttles(function_name: str, duration_ms: float, throttle: bool, **_:
 def _tell_functions_of_themselves() -> None:
     @wrap(lambda_runtime, "execution_credentials")
     def environment(credentials_of: Any, config: dict[str, Any]) -> dict[str, str]:
-        """What a new worker's environment is completed with, from its function's configuration."""
+        """Complete a new worker's environment from its function's configuration."""
         group = config.get("LoggingConfig", {}).get("LogGroup")
         default = f"/aws/lambda/{config.get('FunctionName', '')}"
         told = {"AWS_LAMBDA_LOG_GROUP_NAME": group or default}

@@ -14,7 +14,7 @@ MAX_BATCH_BYTES = 1_048_576
 
 
 def size_in_bytes(message: Request) -> int:
-    """What SQS weighs: the body, and each attribute's name, data type and value."""
+    """Bytes that SQS counts: the body, and each attribute's name, data type and value."""
     size = len((message.get("MessageBody") or "").encode())
     for name, attribute in (message.get("MessageAttributes") or {}).items():
         value = attribute.get("StringValue") or attribute.get("BinaryValue") or ""

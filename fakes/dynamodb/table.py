@@ -25,7 +25,7 @@ _NO_MATCH = "The provided key element does not match the schema"
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What a write left behind, and what an eventually consistent read may still see instead."""
+    """The item that a write left behind, and the one that an eventually consistent read may still see instead."""
 
     item: Packed | None
     before: Packed | None

@@ -114,7 +114,7 @@ def joined(first: Value, second: Value) -> Value:
 
 
 def value_bytes(value: Mapping[str, Any]) -> int:
-    """What a value adds to the size of its item, near enough for the 400 KB limit."""
+    """Bytes that a value adds to the size of its item, near enough for the 400 KB limit."""
     ((kind, content),) = value.items()
     if kind == "S":
         return len(content.encode())

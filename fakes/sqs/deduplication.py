@@ -16,7 +16,7 @@ Key = tuple[str, str | None]
 
 
 class FirstCopy(NamedTuple):
-    """What a sender of the message was told."""
+    """The answer that a sender of the message got."""
 
     message_id: str
     sequence_number: str
@@ -30,7 +30,7 @@ class DeduplicationWindow:
         self._ends: deque[tuple[float, Key]] = deque()
 
     def first_copy(self, key: Key, now: float) -> FirstCopy | None:
-        """What was sent by this key within the window; None when nothing was."""
+        """The copy that was sent by this key within the window; None when there was none."""
         while self._ends and self._ends[0][0] <= now:
             del self._copies[self._ends.popleft()[1]]
         return self._copies.get(key)

@@ -12,7 +12,7 @@ from fakes.sqs.queue_attributes import FindQueue, QueueAttributes
 
 SUFFIX = ".fifo"
 
-#: What may be set; the first is what holds when nobody says otherwise.
+#: Values that may be set; the first is the default.
 _CHOICES = {
     "FifoQueue": ("true",),
     "ContentBasedDeduplication": ("false", "true"),

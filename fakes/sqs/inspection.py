@@ -1,4 +1,4 @@
-"""What a test or a simulation may know about the queues and an AWS client may not."""
+"""Facts about the queues that a test or a simulation may know and an AWS client may not."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -56,7 +56,7 @@ class Attributes:
 
     @cached_property
     def weight(self) -> int:
-        """What they add to the size of a message, in bytes: name, type and value of each."""
+        """Bytes that they add to the size of a message: name, type and value of each."""
         return sum(
             len(name.encode()) + len(attribute["DataType"].encode()) + len(_value(attribute))
             for name, attribute in self.given.items()
@@ -64,12 +64,12 @@ class Attributes:
 
     @cached_property
     def given_md5(self) -> str:
-        """What SendMessage answers."""
+        """The digest that SendMessage answers."""
         return attributes_md5(self.given)
 
     @cached_property
     def kept_md5(self) -> str:
-        """What ReceiveMessage answers to those who ask for all."""
+        """The digest that ReceiveMessage answers to those who ask for all."""
         return attributes_md5(self.kept)
 
     @cached_property

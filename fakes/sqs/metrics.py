@@ -1,4 +1,4 @@
-"""What one queue's past looked like: per minute for CloudWatch, per second for stale counts."""
+"""The past of one queue: per minute for CloudWatch, per second for stale counts."""
 
 from bisect import bisect_right
 from collections import defaultdict, deque
@@ -87,7 +87,7 @@ class QueueMetrics:
         return self._recent[0][1] if self._recent else Counts()
 
     def at_end_of(self, minute: int) -> Observation | None:
-        """What was true at the end of a minute, or None while the queue was inactive."""
+        """The observation at the end of a minute, or None while the queue was inactive."""
         position = bisect_right(self._minutes, minute) - 1
         if position < 0:
             return None

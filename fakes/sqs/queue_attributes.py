@@ -93,7 +93,7 @@ class QueueAttributes:
         return {name: value for name, value in known.items() if name in names}
 
     def _all_but_counts(self) -> dict[str, str]:
-        """What stays until somebody changes it."""
+        """Attributes that stay until somebody changes them."""
         settings = self._queue.settings
         return {
             "QueueArn": self._queue.arn,

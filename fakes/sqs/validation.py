@@ -1,4 +1,4 @@
-"""What SQS refuses: the limits of a message, of a batch and of its entries.
+"""Refusals of SQS: the limits of a message, of a batch and of its entries.
 
 Each check raises the fault SQS answers with. Sources are named at the limits; the wording of
 messages follows AWS where it is known and is no contract.
@@ -54,7 +54,7 @@ def check_deduplication_id(given: str) -> None:
 
 
 def message_bytes(body: str, attributes: Attributes) -> int:
-    """What counts towards the size limit: body and attributes; the trace header is free [botocore SendMessage]."""
+    """Bytes that count towards the size limit: body and attributes; the trace header is free [botocore SendMessage]."""
     return (len(body) if body.isascii() else len(body.encode())) + attributes.weight
 
 

@@ -1,4 +1,4 @@
-"""What a message says and what the consumer does about it. Knows nothing of Lambda or DynamoDB."""
+"""Reads a message and does what it says. Knows nothing of Lambda or DynamoDB."""
 
 import json
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class DependencyDownError(Exception):
 
 
 class PaymentsDownError(Exception):
-    """What only messages with a payment need is down; the others succeed meanwhile."""
+    """Payments are down, which only messages with a payment need; the others succeed meanwhile."""
 
 
 class OverloadedError(Exception):
@@ -25,7 +25,7 @@ class OverloadedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """What is down while a batch is worked on: what every message needs, or payments alone.
+    """An outage while a batch is worked on: of what every message needs, or of payments alone.
 
     `capacity`: messages that can be worked on in a minute; None for any number.
     """

@@ -29,7 +29,7 @@ from smart_redriver.engine.wiring import connect, make_tools, set_up_collector
 
 logger = Logger(service="smart-redriver")
 
-#: What the schedule's ticks carry, and no other event.
+#: The content of the schedule's ticks, which no other event has.
 TICK = {"scheduled": True}
 
 settings, deployment = read_environment(os.environ)

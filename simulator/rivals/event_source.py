@@ -33,7 +33,7 @@ class EventSource:
         world.let_dead_letters_end_in(PARKING_LOT, of=DLQ, after=self.MAX_RECEIVE_COUNT)
 
     def tick(self) -> None:
-        """What the event source mapping does: take all there is, and delete what the function did not fail on."""
+        """Do what the event source mapping does: take all there is, and delete what the function did not fail on."""
         for letter in receive_all(self._world, self._dlq):
             attempt = number(letter, self.COUNTER) + 1
             if attempt > self.MAX_ATTEMPTS:

@@ -28,7 +28,7 @@ BUSIEST = {Beyond.WAIT: 0.8, Beyond.FAIL: 0.8, Beyond.COLLAPSE: 0.6}
 #: With more letters than it can bear in so long, a world says nothing more and takes minutes to play.
 LONGEST = timedelta(hours=2)
 
-#: What is to be seen of a consumer's capacity is over when the letters are.
+#: A consumer's capacity shows no more when the letters are done.
 AFTERMATH = minutes(3)
 
 

@@ -75,7 +75,7 @@ def _vaguely_counted(letters: int) -> Scenario:
 
 ONE_VAGUELY_COUNTED = replace(_vaguely_counted(1), name="15")
 MANY_VAGUELY_COUNTED = _vaguely_counted(10_000)
-#: What the two above are compared with: they may take twice as long.
+#: Scenarios that the two above are compared with: those may take twice as long.
 ONE_EXACTLY_COUNTED, MANY_EXACTLY_COUNTED = (
     replace(
         one,

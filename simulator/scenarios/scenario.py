@@ -1,4 +1,4 @@
-"""What a scenario is, and how a policy plays it."""
+"""A scenario, and how a policy plays it."""
 
 from __future__ import annotations
 

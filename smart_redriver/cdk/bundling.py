@@ -39,7 +39,7 @@ _SERVICES = (
     "cloudwatch", "dynamodb", "events", "firehose", "lambda", "logs", "rds",
     "secretsmanager", "sns", "sqs", "stepfunctions", "sts",
 )  # fmt: skip
-#: What describes services, in a folder for each, and what a function never serves: Powertools' page of an API.
+#: Folders that describe services, in a folder for each, and those that no function uses, as Powertools' page of an API.
 _DESCRIBED = ("botocore/data", "boto3/data")
 _UNSERVED = ("aws_lambda_powertools/event_handler/openapi/swagger_ui", "boto3/examples", "bin")
 

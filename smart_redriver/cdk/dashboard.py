@@ -237,7 +237,7 @@ _OURS = Path(smart_redriver.__file__).resolve().parent
 #: Its own place in the bundle, as it is imported here.
 PLACE = "smart_redriver/widget"
 WIDGET = _OURS / "widget"
-#: What it shares with the re-driver and the command: how a queue's state is read, and how it is said.
+#: Modules that it shares with the re-driver and the command: how a queue's state is read, and how it is said.
 SHARED = {
     **{
         f"smart_redriver/{place}": _OURS / place

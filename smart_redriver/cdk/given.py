@@ -20,8 +20,8 @@ from smart_redriver.cdk.topics import Topics
 from smart_redriver.engine.config.targets import Origin
 from smart_redriver.engine.errors import Fault
 
-#: Of the 255 characters of an alarm's name a part says which alarm it is, and a part where. People read a name up to
-#: its first space.
+#: An alarm's name has 255 characters: a part says which alarm it is, and a part where. People read a name up to its
+#: first space.
 _KNOWN_AS = re.compile(r"[^\s]{1,80}")
 _ANY_KNOWN_AS = "1 to 80 characters without a space"
 

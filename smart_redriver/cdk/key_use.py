@@ -13,12 +13,12 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-#: What SQS does with a queue's key for those who receive, and for those who send.
+#: Uses that SQS makes of a queue's key for those who receive, and for those who send.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html
 DECRYPT = ("kms:Decrypt",)
 ENCRYPT = ("kms:Decrypt", "kms:GenerateDataKey")
-#: What DynamoDB does with a table's key for those who read and write items. All that AWS lists as the least, but
-#: `kms:CreateGrant`, which is for whoever makes the table.
+#: Uses that DynamoDB makes of a table's key for those who read and write items. All that AWS lists as the least, but
+#: `kms:CreateGrant`, which is for those who make the table.
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html
 KEEP_ITEMS = (
     "kms:Decrypt",

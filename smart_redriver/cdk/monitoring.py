@@ -33,7 +33,7 @@ from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY
 _FIVE_MINUTES = cdk.Duration.minutes(5)
 #: Seconds; the most that SQS can delay a message.
 _LONGEST_DELAY = int(MAX_SQS_DELAY.total_seconds())
-#: Of which an alarm may have ten, and the DLQ's depth are two.
+#: Source queues whose metrics one alarm adds up: it may have ten metrics, and the DLQ's depth is two of them.
 _MOST_SOURCES_IN_SUM = 8
 
 
@@ -239,7 +239,7 @@ class WarningAlarms:
 
 MONITORING_ID = "Monitoring"
 
-#: Of a graph of twelve hours: finer points are not needed, with coarser ones work is not seen.
+#: Minutes between points in a graph of twelve hours: finer ones are not needed, and coarser ones do not show work.
 _GRAPH_PERIOD_MINUTES = (5, 60)
 
 

@@ -39,7 +39,7 @@ from smart_redriver.cdk.topics import Topics
 
 #: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
 _LONGEST_POLICY = 6_144
-#: Of what the deployment makes, such as a queue: a name has 80 at most.
+#: The longest ARN of what the deployment makes, such as a queue: a name has 80 characters at most.
 _LONGEST_MADE_ARN = "x" * 120
 #: Region, account and the like, which are parts of an ARN.
 _LONGEST_PART = "x" * 20

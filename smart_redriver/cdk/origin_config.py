@@ -33,7 +33,7 @@ from smart_redriver.engine.config.targets import (
 )
 from smart_redriver.engine.errors import Fault
 
-#: What has a key that whoever sends to it must be allowed to use.
+#: Kinds of targets that have a key; senders must be allowed to use it.
 WITH_KEYS = (TargetKind.QUEUE, TargetKind.TOPIC)
 
 #: Each has a circuit, and two alarms.
@@ -46,7 +46,7 @@ _MOST_TEXT = 2_000
 #: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
 _LONGEST_NAME = 200
 
-#: What the owner of another account can't let in: a stream is called by its bare name, a state machine has no policy.
+#: Targets that can't let in another account: a stream is called by its bare name, a state machine has no policy.
 #: https://docs.aws.amazon.com/firehose/latest/APIReference/API_PutRecord.html
 #: https://docs.aws.amazon.com/step-functions/latest/dg/security_iam_service-with-iam.html
 _OF_ONE_ACCOUNT = (TargetKind.DELIVERY_STREAM, TargetKind.STATE_MACHINE)
@@ -198,7 +198,7 @@ def _is_private(host: str) -> bool:
     return host.removesuffix(".").rpartition(".")[2] == "localhost"
 
 
-#: What has targets; a queue outside of SQS has a construct of its own.
+#: Origins that have targets; a queue outside of SQS has a construct of its own.
 _ORIGINS = tuple(one for one in IN_SQS if one is not Origin.SQS)
 _TO = "targets.to"
 _ACCEPTED = (

@@ -147,7 +147,7 @@ class PileUpAlarms:
         )
 
 
-#: What is rarely looked at is remembered for a day.
+#: A figure that is rarely looked at is remembered for a day.
 _DAILY_LOOK = Evaluation(seconds=3600, periods=24, breaching=1)
 
 #: The function's own metrics that these alarms look at, and so all that it emits where nothing else looks.
@@ -313,7 +313,7 @@ def _near_expiry(
 
 
 _MINUTE = cdk.Duration.seconds(TICK)
-#: Of a first deployment until its first ticks are on record; then its silence pages like any other.
+#: A first deployment may be silent until its first ticks are on record; then its silence pages like any other.
 _WARM_UP_MINUTES = 60
 
 

@@ -47,7 +47,7 @@ _PLACES = (
     "target_key_arn",
     "team",
 )
-#: What only a DLQ that SQS fills can be told, and what only one that it does not.
+#: Keys that belong only to a DLQ that SQS fills, and those that belong only to one that it does not.
 _OF_SOURCES = ("source_arn", "source_key_arn")
 _OF_TARGETS = ("targets", "private_hosts", "target_key_arn")
 OWN_SETTINGS = tuple(name for name in Settings.names() if name not in FOR_MADE_QUEUES)
@@ -113,9 +113,9 @@ def as_id(name: str) -> str:
 class QueueEntry:
     """One entry while it is read; ``faults`` fills meanwhile."""
 
-    #: What may be in it beside settings.
+    #: Keys that it may have beside settings.
     places: tuple[str, ...] = _PLACES
-    #: What may be in it of the alarms.
+    #: Settings of the alarms that it may have.
     of_alarms: tuple[str, ...] = _MONITORING
     resources_key, resources_called = "dead_letter_arn", "queues"
 

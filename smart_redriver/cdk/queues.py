@@ -14,15 +14,15 @@ from smart_redriver.cdk.acknowledged import accept_outcome_queue, accept_parking
 #: The longest that SQS keeps a message: 14 days.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
 _LONGEST_RETENTION = cdk.Duration.days(14)
-#: Of a message at its source: SQS's own default, said aloud. A dead letter goes on with the clock of its first send.
+#: Messages at their source: SQS's own default, said aloud. A dead letter goes on with the clock of its first send.
 _MESSAGES_KEPT = cdk.Duration.days(4)
-#: Of a report. What a verdict waits for is minutes old; days are for a re-driver that is out of order.
+#: A report that a verdict waits for is minutes old; days are for a re-driver that is out of order.
 _REPORTS_KEPT = cdk.Duration.days(4)
 #: The longest wait of a receive; a shorter one asks only some of SQS's servers when it is 0.
 _LONG_POLL = cdk.Duration.seconds(20)
 
-#: Of a FIFO queue, as a standard one knows none of these: high throughput, thousands of messages a second instead of
-#: 300 calls.
+#: Properties of a FIFO queue, as a standard one knows none of them: high throughput, thousands of messages a second
+#: instead of 300 calls.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/high-throughput-fifo.html
 _IN_ORDER: dict[str, Any] = {
     "fifo": True,

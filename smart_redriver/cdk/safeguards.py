@@ -20,7 +20,7 @@ from smart_redriver.cdk.queue_clashes import KEY_ARN
 from smart_redriver.engine.config.kinds import Kind, read_fields, setting, whole
 from smart_redriver.engine.errors import Fault, SettingsError
 
-#: What CloudWatch Logs accepts.
+#: Days that CloudWatch Logs accepts.
 #: https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html
 _RETENTIONS = {
     1: logs.RetentionDays.ONE_DAY,

@@ -14,7 +14,7 @@ from smart_redriver.engine.errors import Fault
 _SHARED_ID = "SmartRedriverState"
 _TABLE_ID = "Table"
 
-#: What a pass does with its items.
+#: Actions that a pass takes on the items of the table.
 KEEP_STATE = (
     "dynamodb:GetItem",
     "dynamodb:PutItem",

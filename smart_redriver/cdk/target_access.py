@@ -35,15 +35,15 @@ _TIMING = ("lambda:GetFunctionConfiguration", "lambda:GetFunctionEventInvokeConf
 #: Whether a queue's own failed messages come to the DLQ that its letters are in.
 _ASK_QUEUE = ("sqs:GetQueueAttributes",)
 
-#: What has a key that a sender has to use, and the service that uses it for them.
+#: Kinds of targets with a key that a sender has to use, and the service that uses it for the sender.
 _KEY_SERVICES = {TargetKind.QUEUE: "sqs", TargetKind.TOPIC: "sns"}
 
-#: Who fails to a DLQ is asked of a subscription, or of a rule by its target. AWS can't restrict these to a resource.
+#: Calls that tell who fails to a DLQ: a subscription, or the rule of a target. AWS can't restrict these to a resource.
 _ASK_ORIGIN = {
     Origin.SNS: ("sns:GetSubscriptionAttributes",),
     Origin.EVENTBRIDGE: ("events:ListRuleNamesByTarget", "events:ListTargetsByRule"),
 }
-#: What tells of a target to people. A function's configuration holds its environment, and is not among it.
+#: Calls that tell people of a target. A function's configuration, which holds its environment, is not among them.
 _ASK_TARGET = {
     TargetKind.QUEUE: _ASK_QUEUE,
     TargetKind.FUNCTION: ("lambda:GetFunctionEventInvokeConfig",),
@@ -136,7 +136,7 @@ _EMPTY = (
 _PARK = (*_SEND, "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
 #: Reports that a pass can't take in, or a dry run has looked at, are let go.
 _HEAR = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
-#: What a consumer does to the outcome queue and, with what can never succeed, to the parking lot.
+#: Actions that a consumer takes on the outcome queue and, with what can never succeed, on the parking lot.
 _REPORT = ("sqs:SendMessage",)
 
 

@@ -177,7 +177,7 @@ def _sendable(attribute: Mapping[str, Any]) -> Attribute:
 FAILED = "message.failed"
 NOT_DELETED = "message.not_deleted"
 
-#: What the kit needs of a message: what was not received can't be parked.
+#: The kit needs all attributes of a message: those that were not received can't be parked.
 _ALL = ["All"]
 _MOST_MESSAGES = 10
 _LONGEST_WAIT_SECONDS = 20

@@ -26,7 +26,7 @@ class RetryableError(Exception):
 #: An error's class, or its name as `top package.class` where naming it must not import it.
 ErrorKind = type[BaseException] | str
 
-#: What is permanent unless a consumer says otherwise.
+#: Errors that are permanent unless a consumer says otherwise.
 PERMANENT: tuple[ErrorKind, ...] = (
     PermanentError,
     json.JSONDecodeError,

@@ -20,7 +20,7 @@ from smart_redriver.consumer.scrub import NOT_OWN, VARIABLE, without_body, witho
 MAX_CAUSE = 100
 _MAX_PART = 40
 
-#: What runtimes write around a function's name.
+#: Text that runtimes write around a function's name.
 _AROUND = re.compile(
     r"^(?:async|new) |^Object\.|<[a-z]+>\.?| \[as .*\]$|^lambda\$|\$[0-9]+$|^(?:global|module)\."
 )

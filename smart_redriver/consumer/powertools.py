@@ -25,7 +25,7 @@ from aws_lambda_powertools.utilities.batch.exceptions import (
 
 from smart_redriver.consumer.reporter import Batch, Reporter
 
-#: What Powertools says of messages that it hands back untried, behind one that failed.
+#: Errors that Powertools gives for messages that it hands back untried, behind one that failed.
 _UNTRIED = (SQSFifoCircuitBreakerError, SQSFifoMessageGroupCircuitBreakerError)
 
 #: A call is given up within a second; Lambda has to be answered after it.

@@ -49,7 +49,7 @@ PARKED = "message.parked"
 NOT_PARKED = "message.not_parked"
 SWITCHED_OFF = "outcomes.switched_off"
 
-#: Of one batch, one a cause: a report is then billed as one request, of 64 KB.
+#: Tracebacks for one batch, one a cause: a report is then billed as one request, of 64 KB.
 _MAX_TRACEBACKS = 10
 #: Seconds between two reports of a success that nobody else asks for: of what fails now and then there is no end.
 _BETWEEN_RECOVERIES = 30.0

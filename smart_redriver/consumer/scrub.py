@@ -57,7 +57,7 @@ CARD_ISSUER = re.compile(_GIVEN["card_issuer"], re.ASCII)
 QUOTED = re.compile(_GIVEN["quoted"], re.ASCII)
 #: A value of a body that has one of these says more than its words do.
 TELLING = re.compile(_GIVEN["telling"], re.ASCII)
-#: What to put in the place of parts of a message that differ from letter to letter, in this order.
+#: Parts of a message that differ from letter to letter, and their replacements, in this order.
 VARIABLE = tuple((re.compile(one, re.ASCII), other) for one, other in _GIVEN["variable"])
 #: Places of frames that are not the consumer's own code, by language.
 NOT_OWN = {name: re.compile(one, re.ASCII) for name, one in _GIVEN["not_own"].items()}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-#: What is answered when the message itself is at fault, so that no later attempt can succeed.
+#: Codes for a message that is itself at fault, so that no later attempt can succeed.
 CONTENT_FAULTS = frozenset(
     {
         "InvalidMessageContents",
@@ -42,8 +42,8 @@ CONTENT_FAULTS = frozenset(
     }
 )
 
-#: What passes by itself: AWS in trouble, a limit on calls, or no answer. Any other code but a content fault is a
-#: refusal. Codes as botocore has them, less what stands before the last dot ("KMS.ThrottlingException").
+#: Faults that pass by themselves: AWS in trouble, a limit on calls, or no answer. Any other code but a content fault
+#: is a refusal. Codes as botocore has them, less what stands before the last dot ("KMS.ThrottlingException").
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/CommonErrors.html
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessageBatch.html#API_SendMessageBatch_Errors
 #: https://docs.aws.amazon.com/kms/latest/developerguide/throttling.html
@@ -109,7 +109,7 @@ TRANSIENT_FAULTS = frozenset(
 )
 
 
-#: What a target answers to whatever it is given: who asks may not, or it is gone, or can't be reached.
+#: A target's answers to any letter: the caller may not ask, or the target is gone or can't be reached.
 TARGET_REFUSALS = frozenset(
     {
         "AccessDenied",

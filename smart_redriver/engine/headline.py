@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
@@ -546,20 +546,23 @@ def _silent(seen: Seen) -> Headline | None:
     since = seen.out_since
     if since is None or seen.is_fresh:
         return None
-    is_late = seen.at > since + OUTCOME_EXPECTED
     out = f"{_letters(seen.out)} {_are(seen.out)} out{_since(since, seen.at)}"
-    known = (
-        "and none of them is known to have succeeded"
-        if is_late
-        else "and their outcome is not due yet"
-    )
+    awaited = "What becomes of those that are out is awaited"
+    if seen.at <= since + OUTCOME_EXPECTED:
+        return Headline(
+            topic=Topic.STARTING,
+            colour=Colour.NONE,
+            text=f"{out}, and their outcome is not due yet. {_waiting(seen)}",
+            waits_for=awaited,
+            until=seen.out_until,
+        )
     return Headline(
-        topic=Topic.SILENT if is_late else Topic.STARTING,
-        colour=Colour.YELLOW if is_late else Colour.NONE,
-        text=f"{'Consumer not seen to work: ' if is_late else ''}{out}, {known}. {_waiting(seen)}",
-        waits_for="What becomes of those that are out is awaited",
+        topic=Topic.SILENT,
+        colour=Colour.YELLOW,
+        text=f"Consumer not seen to work: {out}, and none of them is known to have succeeded. {_waiting(seen)}",
+        waits_for=awaited,
         until=seen.out_until,
-        then="Look whether the consumer runs." if is_late else "",
+        then="Look whether the consumer runs.",
     )
 
 
@@ -594,23 +597,28 @@ def _kind_down(seen: Seen) -> Headline | None:
         return None
     first, *_ = kinds = sorted(seen.kinds_down, key=lambda one: -one.letters)
     names = _short_names(kinds)
+    flows = seen.is_fresh and 0 < sum(one.letters for one in kinds) < seen.backlog
+    return Headline(
+        topic=Topic.KINDS,
+        colour=Colour.YELLOW,
+        text=f"{'Healthy; ' if flows else ''}{_most_waited_for(kinds, names, seen)}.",
+        waits_for=_next_canary_of_kind(first, "it" if len(kinds) == 1 else names[first.name], seen),
+        then="Fix what they need: `redrive causes`. They follow by themselves once a canary succeeds.",
+    )
+
+
+def _most_waited_for(kinds: Sequence[KindDown], names: Mapping[str, str], seen: Seen) -> str:
+    """The kinds for which most letters wait, by their `names`, and how many more kinds are down."""
     named = [
         f"{_most(one.letters, seen)} {_wait(one.letters)} for {names[one.name]}, down"
         f"{_since(one.since, seen.at)}"
         for one in kinds[:_MOST_NAMED]
         if one.letters
     ]
-    flows = seen.is_fresh and 0 < sum(one.letters for one in kinds) < seen.backlog
     unnamed = len(kinds) - max(1, len(named))
     more = f", {unnamed} more cause{'' if unnamed == 1 else 's'}" if unnamed else ""
-    told = "; ".join(named) or _not_looked_at(first, names[first.name], seen)
-    return Headline(
-        topic=Topic.KINDS,
-        colour=Colour.YELLOW,
-        text=f"{'Healthy; ' if flows else ''}{told}{more}.",
-        waits_for=_next_canary_of_kind(first, "it" if len(kinds) == 1 else names[first.name], seen),
-        then="Fix what they need: `redrive causes`. They follow by themselves once a canary succeeds.",
-    )
+    told = "; ".join(named) or _not_looked_at(kinds[0], names[kinds[0].name], seen)
+    return f"{told}{more}"
 
 
 def _next_canary_of_kind(kind: KindDown, name: str, seen: Seen) -> str:

@@ -132,10 +132,10 @@ def _circuit_of(queue: str, reports: Sequence[Report]) -> dict[str, Any]:
     return told[-1] | {"before": told[0]["before"], "states": changes}
 
 
-#: What a pass does to letters.
+#: Counts of what a pass does to letters.
 _ACTS = ("redriven", "discarded", "renewed", "parked")
 
-#: What passes do. All else in a report is how things stand.
+#: Fields that tell what passes do. All else in a report is how things stand.
 _ADDED_UP = (
     "examined",
     "redriven",

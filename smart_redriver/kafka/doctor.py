@@ -20,7 +20,7 @@ from smart_redriver.oncall.doctor.passes import (
     check_passes,
     check_state,
 )
-from smart_redriver.oncall.status.passes import last_pass
+from smart_redriver.oncall.status.passes import last_pass, silent_after
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.words import ago, span
 
@@ -33,9 +33,6 @@ LEAST_RETENTION = timedelta(hours=24)
 
 #: A trail, a note on a held letter and their names take less.
 _OUR_HEADERS = 1_024
-
-#: Passes that are missing, and it is no accident any more.
-_MISSED = 3
 
 _PATIENCE = 20.0
 _MISSING = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"})
@@ -373,14 +370,14 @@ def check_process(session: Session) -> Iterator[Finding]:
     if last is None:
         yield wrong("No process has ended a pass.", remedy)
         return
-    is_recent = now - last.at <= _MISSED * timedelta(minutes=session.settings.schedule_minutes)
+    is_recent = now - last.at <= silent_after(session.settings)
     told = f"The last pass ended {ago(last.at, now)}"
     yield check(is_recent, f"{told}.", f"{told}: no process is at work.", remedy)
     for fault, count in sorted((last.report.get("faults") or {}).items()):
         yield wrong(f"The last pass failed {count} times with {fault}.", remedy)
 
 
-#: What is looked at where letters are records.
+#: Checks where letters are records.
 CHECKS: Mapping[str, Check] = {
     "cluster": check_cluster,
     "state": check_memory,

@@ -15,7 +15,7 @@ from uuid import uuid4
 from smart_redriver.engine.aws.state_table import DynamoDbClient, StateStore
 from smart_redriver.engine.config.backends import Stopped
 from smart_redriver.engine.config.deployment import Deployment
-from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.config.settings import FOR_MADE_QUEUES, FOR_SYNTH, Settings
 from smart_redriver.engine.errors import CallFailed, Fault, SettingsError
 from smart_redriver.engine.passes.ports import Journal, Tools
 from smart_redriver.engine.passes.redrive_pass import Rhythm, run_visit
@@ -37,8 +37,10 @@ TICK = 1.0
 #: While redriven messages are out, a pass is due so soon after the last: a look costs some questions to the broker.
 WHILE_OUT = timedelta(seconds=5)
 
-#: What the file may hold.
+#: Tables that the file may hold.
 _TABLES = ("kafka", "state", "settings")
+#: Settings that a process can't heed: it makes no queue, and no event reaches it.
+_FOR_STACKS = ("downstream", *FOR_SYNTH, *FOR_MADE_QUEUES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,12 @@ class Configuration:
             Fault(setting=name, seen=tables[name], accepted=f"the tables {', '.join(_TABLES)}")
             for name in sorted(tables.keys() - set(_TABLES))
         ]
+        # A list of tables may hold a password.
+        faults += [
+            Fault(setting=name, seen=type(tables[name]).__name__, accepted=f"one table, [{name}]")
+            for name in _TABLES
+            if not isinstance(tables.get(name, {}), dict)
+        ]
         topics = _read(faults, lambda: KafkaTopics.read(_table(tables, "kafka")))
         settings = _read(faults, lambda: Settings.parse(_table(tables, "settings")))
         if topics is not None:
@@ -104,9 +112,9 @@ class Configuration:
             if name not in Settings.names()
         ]
         faults += [
-            Fault(setting=name, seen=value, accepted="nothing: no event reaches a process")
+            Fault(setting=name, seen=value, accepted="nothing: it is for a stack")
             for name, value in _table(tables, "settings").items()
-            if name in ("recovery_alarms", "downstream")
+            if name in _FOR_STACKS
         ]
         if topics is None or settings is None or faults:
             raise SettingsError(faults)
@@ -127,7 +135,8 @@ def _table(tables: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 #: Settings that the process adds to those of the file, as far as they decide whether librdkafka takes these.
-_OUR_CLIENT = {"acks": "all", "enable.idempotence": True, "log_level": 0}
+_OUR_PRODUCER = {"acks": "all", "enable.idempotence": True, "log_level": 0}
+_OUR_CONSUMER = {"group.id": "redrive", "log_level": 0}
 #: In place of the credentials that a secret or IAM will give.
 _SOME_CREDENTIALS = {
     "security.protocol": "SASL_SSL",
@@ -139,10 +148,10 @@ _SOME_CREDENTIALS = {
 
 def _refused_by_librdkafka(topics: KafkaTopics) -> list[Fault]:
     """The settings of `client` that librdkafka refuses, by their names: a value may be a password."""
-    ours = _OUR_CLIENT | (_SOME_CREDENTIALS if topics.secret or topics.iam_region else {})
+    ours = _SOME_CREDENTIALS if topics.secret or topics.iam_region else {}
     left, faults = dict(topics.client), []
     while left and (told := _refusal({**left, **ours})):
-        names = [one for one in left if f'"{one}"' in told] or sorted(left)
+        names = [one for one in left if f'"{one}"' in told or f"`{one}`" in told] or sorted(left)
         accepted = f"what librdkafka takes. It says: {told}"
         faults.append(Fault(setting="client", seen=", ".join(names), accepted=accepted))
         left = {name: value for name, value in left.items() if name not in names}
@@ -150,13 +159,14 @@ def _refused_by_librdkafka(topics: KafkaTopics) -> list[Fault]:
 
 
 def _refusal(settings: Mapping[str, Any]) -> str | None:
-    """What librdkafka says against settings. It connects to nothing. Where it is missing, a later call says so."""
+    """Librdkafka's objection to settings. It connects to nothing. Where it is missing, a later call says so."""
     try:
-        from confluent_kafka import KafkaException, Producer
+        from confluent_kafka import Consumer, KafkaException, Producer
     except ImportError:
         return None
     try:
-        Producer(dict(settings))
+        Producer({**settings, **_OUR_PRODUCER})
+        Consumer({**settings, **_OUR_CONSUMER}).close()
     except TypeError as refused:
         return str(refused)
     except KafkaException as refused:

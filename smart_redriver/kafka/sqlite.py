@@ -22,7 +22,7 @@ from smart_redriver.engine.errors import CallFailed
 
 Item = Mapping[str, Any]
 
-#: What the table is called to its callers: the file has one.
+#: The table's name for its callers: the file has one.
 TABLE = "state"
 
 #: Seconds that one process waits for another's transaction.
@@ -161,7 +161,7 @@ class SqliteTable:
 
 
 def _why_not_opened(file: Path, error: sqlite3.Error, *, is_made: bool) -> str:
-    """What keeps a file from being opened, and what to do: SQLite has one sentence for all of it."""
+    """The reason why a file can't be opened, and the remedy: SQLite has one sentence for all of it."""
     if not os.path.isdir(file.parent):  # noqa: PTH112 - False where one may not look
         return (
             f"The folder {file.parent} of the state is not there. Make it, on a disk that stays, for the user that "

@@ -6,7 +6,7 @@ import os
 import sys
 from importlib.util import find_spec
 
-#: What the extra `oncall` brings, by the names that are imported.
+#: Packages that the extra `oncall` brings, by the names that are imported.
 _NEEDED = ("boto3", "jmespath", "rich", "typer")
 
 

@@ -18,7 +18,7 @@ from smart_redriver.postgres.engine.place import JobsDatabase
 from smart_redriver.postgres.engine.profiles import Profile
 from smart_redriver.postgres.engine.statements import composed, names_of
 
-#: What the role is called where the configuration leaves its name to the secret.
+#: The name of the role where the configuration leaves it to the secret.
 ROLE = "smart_redriver"
 
 #: The tables that it is to see, as the texts name them.

@@ -17,7 +17,7 @@ from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.widget.page import page_of
 
-#: What the console of AWS shows when somebody asks what a widget is for.
+#: The text that the console of AWS shows when somebody asks what a widget is for.
 DESCRIPTION = """\
 ### Smart re-driver
 

@@ -29,7 +29,7 @@ _LONGEST_FACT = 400
 #: A page of a scan is 1 MB, some 2,000 letters, and a tenth of a second. A dashboard asks again each minute, or
 #: oftener.
 MOST_PAGES = 25
-#: What the log of the function knows, which this one may not read; the dashboard has a graph of it.
+#: The fact that only the log of the function knows, which this one may not read; the dashboard has a graph of it.
 _OF_THE_LOG = "Last pass"
 
 

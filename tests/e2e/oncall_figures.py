@@ -1,8 +1,8 @@
 # ruff: noqa: T201 - what it measures is what it prints
 """Measures the `redrive` command on the local AWS: `PYTHONPATH=lambdas:. python -m tests.e2e.oncall_figures`.
 
-It prints what docs/command.md says: how long it takes to start, to list and to replay many parked letters, its peak
-memory, and how fast the local AWS itself is at the same calls, made bare.
+It prints what docs/benchmarks/README.md says: how long it takes to start, to list and to replay many parked letters. It
+also prints its peak memory, and how fast the local AWS itself is at the same calls, made bare.
 """
 
 import os

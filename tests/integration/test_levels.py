@@ -1,6 +1,6 @@
 """What alarms need of every pass: how long letters wait for no known moment, and how many for their last chance.
 
-The contract is in docs/monitoring.md, "Metrics". A gauge that is unknown is left out.
+The contract is in docs/metrics.csv. A gauge that is unknown is left out.
 """
 
 from dataclasses import replace

@@ -9,8 +9,10 @@ import time_machine
 from botocore.credentials import Credentials
 
 from smart_redriver.engine.errors import CallFailed
+from smart_redriver.kafka.engine import client
 from smart_redriver.kafka.engine.client import KafkaLog
 from smart_redriver.kafka.engine.credentials import client_settings, iam_token
+from smart_redriver.kafka.engine.place import OUR_CREDENTIALS, OURS
 from tests.kafka.conftest import place_at
 
 SECRET = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:AmazonMSK_shop-x"
@@ -82,3 +84,16 @@ def test_without_credentials_no_token_is_made():
 
 def test_a_cluster_that_asks_for_neither_is_told_nothing():
     assert client_settings(place_at("broker:9092"), no_client) == {}
+
+
+@pytest.mark.parametrize("credentials", [{"secret": SECRET}, {"iam_region": "eu-west-1"}, {}])
+def test_no_setting_of_the_file_counts_for_nothing(credentials, monkeypatch):
+    """What the process sets itself is refused in the file: `linger.ms` was read, and ignored."""
+    given = set[str]()
+    for kind in ("Consumer", "Producer"):
+        monkeypatch.setattr(client, kind, lambda settings: given.update(settings))
+
+    secrets = Secrets(json.dumps({"username": "me", "password": "hunter2"}))
+    KafkaLog(place_at("127.0.0.1:1", **credentials), secrets)
+
+    assert given <= (OURS | OUR_CREDENTIALS if credentials else OURS)

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 
@@ -33,6 +34,23 @@ def test_status_tells_the_circuit_and_the_depths(desk, bench):
     assert not told["unknown"]
 
 
+def test_status_tells_that_no_process_is_at_work_and_that_it_has_no_alarms(desk, bench):
+    """`Alarms: none` was read as all being well, and `Next look: within 5 min` as somebody looking."""
+    before = desk("status").out
+    bench.memory().save_pass(bench.run_pass().to_json(), bench.clock.now())
+    at_work = desk("status").out
+    bench.clock.advance(timedelta(hours=1).total_seconds())
+    later = desk("status").out
+
+    silent = "Process:     none is at work: `redrive doctor` says more"
+    for told in (before, later):
+        assert silent in told
+        assert "Next look" not in told
+        assert "Alarms:      a process has none" in told
+    assert silent not in at_work
+    assert "Next look:   within 5 min" in at_work
+
+
 def test_letters_are_shown_and_stay_where_they_are(desk, bench):
     bench.die("a", "b", "c")
 
@@ -53,6 +71,22 @@ def test_show_has_own_headers_and_the_death(desk, bench):
     assert told["message"]["body"] == "a"
     assert told["message"]["attributes"]["of"]["StringValue"] == "a"
     assert told["message"]["attributes"]["ErrorType"]["StringValue"] == "Boom"
+
+
+def test_a_letter_is_done_though_its_topic_still_has_its_record(desk, bench):
+    """It was said to be in the DLQ, and to wait for its turn."""
+    bench.die("a")
+    [first] = desk("letters", "--json").json["letters"]
+    bench.run_pass()
+    bench.work()
+    bench.run_pass()
+    positions = bench.log.committed("redrive-orders", "orders.DLT")
+    bench.log.commit("redrive-orders", dict.fromkeys(positions, 0))
+
+    shown = desk("show", first["original_id"])
+
+    assert "is done, as its consumer reported" in shown.out
+    assert "Waits for" not in shown.out
 
 
 def test_causes_are_counted_by_what_records_tell(desk, bench):
@@ -294,17 +328,23 @@ def test_what_a_function_would_do_is_refused_and_says_what_does_it(desk, bench, 
     assert not desk("history", "--json").json["changes"]
 
 
-def test_a_letter_of_none_of_several_topics_is_left_out_of_a_plan(tmp_path):
+@pytest.mark.parametrize("headers", [(), (("x-original-topic", b"payments"),)])
+def test_a_letter_of_none_of_several_topics_is_left_out_of_a_plan(tmp_path, headers):
+    """Of a letter of `payments` it was said that it does not tell its topic."""
     desk = KafkaDesk(Bench(topics=["orders", "bills"]), tmp_path)
     desk.file.write_text(desk.file.read_text().replace('["orders"]', '["orders", "bills"]'))
-    desk.bench.log.write([NewRecord(topic="orders.DLT", key=b"k", value=b"whose?")])
+    whose = NewRecord(topic="orders.DLT", key=b"k", value=b"whose?", headers=headers)
+    desk.bench.log.write([whose])
     desk.bench.run_pass()
     assert desk.bench.parked == [b"whose?"]
 
     ran = desk("replay", "--all", "--dry-run")
 
     assert ran.code == 1
-    assert "No letter can be taken now (1: it does not tell which of the listed" in ran.err
+    assert (
+        "No letter can be taken now (1: it names no listed target or topic as its origin)"
+        in ran.err
+    )
 
 
 def test_looking_a_short_id_up_says_nothing_of_the_look(desk, bench):

@@ -246,6 +246,14 @@ def test_the_file_says_where_and_how(tmp_path):
         ({"kafka": KAFKA, "state": {"sqlite": "a", "dynamodb": "b"}}, {"state"}),
         ({"kafka": KAFKA, "state": STATE, "settings": {"max_rat": 1}}, {"max_rat"}),
         ({"kafka": KAFKA, "state": STATE, "settings": {"max_attempts": 0}}, {"max_attempts"}),
+        ({"kafka": KAFKA, "state": STATE, "settings": {"downstream": "till"}}, {"downstream"}),
+        (
+            {"kafka": KAFKA, "state": STATE, "settings": {"max_receive_count": 9}},
+            {"max_receive_count"},
+        ),
+        ({"kafka": KAFKA, "state": STATE, "settings": [{"mode": "dry_run"}]}, {"settings"}),
+        ({"kafka": KAFKA, "state": STATE, "settings": "dry_run"}, {"settings"}),
+        ({"kafka": KAFKA, "state": "a"}, {"state"}),
     ],
 )
 def test_all_that_is_wrong_in_the_file_is_told_at_once(tables, named):
@@ -267,10 +275,10 @@ def test_a_setting_that_there_is_not_is_told_with_what_was_given():
 def test_a_password_is_in_no_fault():
     kafka = KAFKA | {"client": {"sasl.password": "secret", "acks": "0"}}
 
-    with pytest.raises(SettingsError) as error:
-        Configuration.read({"kafka": kafka, "state": STATE})
-
-    assert "secret" not in str(error.value)
+    for told in (kafka, [kafka]):
+        with pytest.raises(SettingsError) as error:
+            Configuration.read({"kafka": told, "state": STATE})
+        assert "secret" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -280,7 +288,11 @@ def test_a_password_is_in_no_fault():
         ({"securty.protocol": "SSL", "sasl.passwort": "hunter2"}, None),
         ({"security.protocol": "TLS"}, ["security.protocol"]),
         ({"socket.timeout.ms": 5}, ["socket.timeout.ms"]),
-        ({"oauth_cb": "hunter2", "linger.ms": 3}, ["linger.ms, oauth_cb"]),
+        ({"oauth_cb": "hunter2", "retry.backoff.ms": 3}, ["oauth_cb, retry.backoff.ms"]),
+        ({"request.required.acks": 0, "linger.ms": 3}, ["linger.ms, request.required.acks"]),
+        ({"default.topic.config": {"acks": 0}}, ["default.topic.config"]),
+        ({"receive.message.max.bytes": 1000}, ["receive.message.max.bytes"]),
+        ({"max.poll.interval.ms": 5, "client.rack": "a"}, ["max.poll.interval.ms"]),
         ({"max.in.flight.requests.per.connection": 9}, ["max.in.flight.requests.per.connection"]),
     ],
 )
@@ -294,11 +306,22 @@ def test_a_setting_that_librdkafka_refuses_is_named_when_the_file_is_read(client
 
 @pytest.mark.parametrize("credentials", [{"secret": ARN}, {"iam_region": "eu-west-1"}])
 def test_settings_of_the_file_need_no_credentials_that_come_later(credentials):
-    kafka = KAFKA | credentials | {"client": {"security.protocol": "SASL_SSL", "debug": "broker"}}
+    kafka = KAFKA | credentials | {"client": {"debug": "broker"}}
 
     read = Configuration.read({"kafka": kafka, "state": STATE})
 
     assert read.topics.client["debug"] == "broker"
+
+
+@pytest.mark.parametrize("credentials", [{"secret": ARN}, {"iam_region": "eu-west-1"}])
+def test_credentials_of_the_file_are_refused_where_others_come_later(credentials):
+    """They were read and did not count."""
+    client = {"sasl.username": "me", "sasl.password": "hunter2"}
+
+    with pytest.raises(SettingsError) as refused:
+        Configuration.read({"kafka": KAFKA | credentials | {"client": client}, "state": STATE})
+
+    assert [one.seen for one in refused.value.faults] == ["sasl.password, sasl.username"]
 
 
 def test_a_command_says_which_setting_of_which_file_is_wrong(tmp_path):

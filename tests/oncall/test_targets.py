@@ -143,7 +143,9 @@ def test_what_does_not_tell_its_target_or_is_not_whole_is_given_to_nobody(
     assert (replayed.code, again.code) != (0, 0)
     assert not [one.given for one in desk.targets.values() if one.given]
     assert desk.bodies(PARKING_LOT) == ["stranger"]
-    assert ("which of the listed targets failed it" in replayed.err) is (told != "INCOMPLETE")
+    assert ("names no listed target or topic as its origin" in replayed.err) is (
+        told != "INCOMPLETE"
+    )
 
 
 def test_a_letter_that_is_not_whole_stays_so_through_a_file(desk: TargetDesk) -> None:
@@ -262,9 +264,9 @@ def test_the_plan_of_a_replay_counts_no_letter_that_fits_no_target(desk: TargetD
     alone = desk("replay", nobodys, "--dry-run")
 
     assert "replay 1 letter" in both.err + both.out
-    assert "left out: it does not tell which of the listed targets" in both.err + both.out
+    assert "left out: it names no listed target or topic" in both.err + both.out
     assert alone.code != 0
-    assert "it does not tell which of the listed targets" in alone.err + alone.out
+    assert "it names no listed target or topic" in alone.err + alone.out
 
 
 def test_status_says_of_a_target_that_it_accepted_letters_and_not_that_they_were_reported(

@@ -68,19 +68,18 @@ class Record(Generic[R]):
         hints, names = get_type_hints(kind), names or {}
         known = _SCALARS | dict(codecs or {})
         self._kind = kind
-        kept = [one for one in fields(kind) if one.name not in left_out]  # type: ignore[arg-type]
-        attributes = [names.get(one.name) or _camel(one.name) for one in kept]
-        how = [codec_of(hints[one.name], known) for one in kept]
-        is_needed = [one.name in needed or _has_no_default(one) for one in kept]
         # Plain tuples: an entry is written and read for every letter.
-        self._written = [
-            (one.name, attribute, codec.encode, one.default if one.name in unsaid else None)
-            for one, attribute, codec in zip(kept, attributes, how, strict=True)
-        ]
-        self._read = [
-            (one.name, attribute, codec.decode, needs)
-            for one, attribute, codec, needs in zip(kept, attributes, how, is_needed, strict=True)
-        ]
+        self._written: list[tuple[str, str, Callable[[Any], Value], Any]] = []
+        self._read: list[tuple[str, str, Callable[[Value], Any], bool]] = []
+        for one in fields(kind):  # type: ignore[arg-type]
+            if one.name in left_out:
+                continue
+            attribute = names.get(one.name) or _camel(one.name)
+            codec = codec_of(hints[one.name], known)
+            default = one.default if one.name in unsaid else None
+            is_needed = one.name in needed or _has_no_default(one)
+            self._written.append((one.name, attribute, codec.encode, default))
+            self._read.append((one.name, attribute, codec.decode, is_needed))
 
     def encode(self, record: R) -> Item:
         """The attributes of `record`; fields that are None have none."""
@@ -230,12 +229,12 @@ def circuit_from_item(queue: str, item: Item) -> Circuit:
     return _CIRCUIT.decode(item, queue=queue)
 
 
-#: What the first edition does not know, and what it would call it: one word that it can't read ends its pass.
+#: Statuses that the first edition does not know, with its words for them: one that it can't read ends its pass.
 _FIRST_CALLED: dict[Status, Item] = {
     Status.FAILED: {"Status": {"S": Status.RETURNED.value}},
     Status.SUCCEEDED: {"Status": {"S": Status.REDRIVEN.value}},
 }
-#: Where the word is that stands behind it.
+#: The attribute that has the real status beside such a word.
 _REPORTED = "ReportedStatus"
 
 

@@ -46,7 +46,7 @@ T = TypeVar("T")
 #: Throttled by KMS, which botocore does not retry by itself. https://github.com/boto/botocore (retries/standard.py)
 _NOT_RETRIED_YET = frozenset({"ThrottlingException", "KmsThrottled"})
 
-#: Who may not ask, or asks where there is no such call, is told so by one of these.
+#: Codes that answer a caller who may not ask, or who asks where there is no such call.
 _CANNOT_ASK = frozenset(
     {
         "AccessDenied",

@@ -27,10 +27,10 @@ from smart_redriver.engine.model.permit import Hint
 from smart_redriver.engine.reports.processing import Told
 from smart_redriver.engine.triage.ledger import Entry
 
-#: What reading an item raises that no version wrote; a number may be too large for a moment.
+#: Exceptions from reading an item that no version wrote; a number may be too large for a moment.
 _DAMAGES = (KeyError, ValueError, TypeError, OverflowError)
 
-#: What a pass that stops for it says in its log.
+#: The reason that a pass gives in its log if it stops at such an item.
 _UNREADABLE = (
     "Damaged, or of a version that this one does not know: deploy that, or delete this item of the state table; "
     "the next pass begins a circuit. Until then letters stay in the DLQ"

@@ -141,7 +141,7 @@ _SQS = Backend(
     letter_store="smart_redriver.oncall.deployment.queues:queues_of",
     checks="smart_redriver.oncall.doctor.checkup:CHECKS",
 )
-#: What fills a DLQ of SQS whose letters go back to targets.
+#: Services that fill a DLQ of SQS whose letters go back to targets.
 _SENDERS = {
     Origin.SNS: "SNS, with notifications that a subscriber did not take",
     Origin.LAMBDA: "Lambda, with events whose asynchronous invocation failed",

@@ -59,10 +59,7 @@ class Recovery:
             return None
         kind, detail = (event.get("source"), event.get("detail-type")), event["detail"]
         if kind == (SOURCE, DETAIL_TYPE):
-            named = detail.get(RECOVERED)
-            listed = named if isinstance(named, list) else [named]
-            of = frozenset(one for one in listed if isinstance(one, str))
-            return cls(of=of, by=_words(detail.get(BY)) or "an event")
+            return cls(of=_names(detail.get(RECOVERED)), by=_words(detail.get(BY)) or "an event")
         if kind == (ALARM_SOURCE, ALARM_DETAIL_TYPE) and _state(detail) == OK:
             return cls(of=None, by=f"alarm {_words(detail.get('alarmName'))}")
         return None
@@ -75,6 +72,12 @@ class Recovery:
 def _state(detail: Mapping[str, Any]) -> object:
     state = detail.get("state")
     return state.get("value") if isinstance(state, Mapping) else None
+
+
+def _names(value: object) -> frozenset[str]:
+    """The texts in a list, or a single one."""
+    listed = value if isinstance(value, list) else [value]
+    return frozenset(one for one in listed if isinstance(one, str))
 
 
 def _words(value: object) -> str:

@@ -148,7 +148,7 @@ class Settings:
         return {name.upper(): _text(getattr(self, name)) for name in own}
 
 
-#: What only a source queue that the stack makes is told, and no function asks for.
+#: Settings for a source queue that the stack makes; no function reads them.
 FOR_MADE_QUEUES = (
     "source_visibility_timeout_seconds",
     "max_receive_count",

@@ -130,19 +130,25 @@ def _kind_of(place: str) -> TargetKind:
 
 def _clash(origin: Origin, target: Target, others: Sequence[Target]) -> str | None:
     """The accepted values, for a target that is right by itself and wrong here."""
-    if target.subscription:
-        if origin is not Origin.SNS:
-            return f"with origin {origin.value} the target alone: subscriptions are of SNS"
-        topic, _, _ = target.subscription.rpartition(":")
-        if topic.endswith(".fifo"):
-            return "a subscription of a standard topic: order is kept of SQS's letters alone"
-        if any(one.subscription == target.subscription for one in others):
-            return "each subscription once: it delivers to one endpoint"
+    if target.subscription and (clash := _subscription_clash(origin, target.subscription, others)):
+        return clash
     for one in others:
         if one.place == target.place:
             return "each target once"
         if one.name == target.name:
             return f"one that is not called {one.name}, as {one.place} is: circuits and alarms go by that"
+    return None
+
+
+def _subscription_clash(origin: Origin, subscription: str, others: Sequence[Target]) -> str | None:
+    """The accepted values, for the subscription of a target that is wrong here."""
+    if origin is not Origin.SNS:
+        return f"with origin {origin.value} the target alone: subscriptions are of SNS"
+    topic, _, _ = subscription.rpartition(":")
+    if topic.endswith(".fifo"):
+        return "a subscription of a standard topic: order is kept of SQS's letters alone"
+    if any(one.subscription == subscription for one in others):
+        return "each subscription once: it delivers to one endpoint"
     return None
 
 
@@ -191,7 +197,7 @@ _HOST = (
     "in full: four numbers, or IPv6 in brackets"
 )
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
-#: What resolvers read as an address of IPv4, however few numbers it has, and of whatever base.
+#: Numbers that resolvers read as an address of IPv4, however few they are, and of whatever base.
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
@@ -253,21 +259,25 @@ _LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")
 #: Addresses that end in one of IPv4: compatible, translated, and the two above.
 _WITH_IPV4 = (*map(IPv6Network, ("::/96", "::ffff:0:0:0/96")), _NAT64, _LOCAL_NAT64)
 
-#: What AWS answers with to instances and containers: metadata and credentials, beside what is link-local.
+#: Addresses at which AWS gives instances and containers metadata and credentials, beside those that are link-local.
 #: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html
 _OF_INSTANCES = IPv6Network("fd00:ec2::/32")
 
 
 def is_public(address: Address) -> bool:
     """Whether anybody can reach it, and it is one machine's: IPv4 within IPv6 counts as the IPv4 that it is."""
-    if isinstance(address, IPv6Address) and address in _NAT64:
-        address = _last_of(address)
-    elif isinstance(address, IPv6Address) and address.ipv4_mapped:
-        address = address.ipv4_mapped
+    address = _unwrapped(address)
     if isinstance(address, IPv4Address):
         return address.is_global and not address.is_multicast and address not in _RELAYS
     is_somebodys = address in _UNICAST and not any(address in one for one in _NOBODYS)
     return is_somebodys and address.is_global
+
+
+def _unwrapped(address: Address) -> Address:
+    """The address of IPv4 that one of IPv6 stands for, or else the address itself."""
+    if isinstance(address, IPv4Address):
+        return address
+    return _last_of(address) if address in _NAT64 else address.ipv4_mapped or address
 
 
 def hands_out_credentials(address: Address) -> bool:
@@ -295,7 +305,7 @@ def _last_of(address: IPv6Address) -> IPv4Address:
     return IPv4Address(int(address) & 0xFFFFFFFF)
 
 
-#: What a queue that is none of SQS may be called.
+#: Names that a queue outside SQS may have.
 PLAIN = "1 to 80 letters, digits, hyphens and underscores"
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,80}")
 

@@ -29,7 +29,7 @@ _SERVED_CALLS = {
     "sfn:startexecution": (TargetKind.STATE_MACHINE, "StateMachineArn", "Input"),
     "sns:publish": (TargetKind.TOPIC, "TopicArn", "Message"),
 }
-#: What these calls do without.
+#: Parameters that these calls may leave out.
 _OPTIONAL = frozenset({"Payload", "Input"})
 
 
@@ -109,9 +109,8 @@ def read_request(target_arn: str, body: str) -> Request | None:
     fields = {name[:1].upper() + name[1:]: value for name, value in fields.items()}
     kind, place, content_field = served
     content = fields.get(content_field)
-    is_complete = (isinstance(content, str) and content != "") or (
-        content in (None, "") and content_field in _OPTIONAL
-    )
+    is_left_out = content in (None, "")
+    is_complete = content_field in _OPTIONAL if is_left_out else isinstance(content, str)
     return Request(
         kind=kind,
         resource=_resource(fields, place),
@@ -181,6 +180,16 @@ class Found:
 _NOBODY = Found(unfit=Unfit.UNKNOWN_ORIGIN)
 
 
+def _found(
+    target: Target | None, *, lacks_some: bool = False, request_id: str | None = None
+) -> Found:
+    """The findings about a letter of this target, if there is one. `lacks_some`: part of what it needs is missing."""
+    if target is None:
+        return _NOBODY
+    unfit = Unfit.INCOMPLETE if lacks_some else None
+    return Found(target=target, request_id=request_id, unfit=unfit)
+
+
 def recognise(letter: Letter, origin: Origin, targets: Sequence[Target]) -> Letter:
     """The letter with the place of the target that failed it as its `source_arn`, or with why it is `unfit`.
 
@@ -211,13 +220,11 @@ def _of_sns(letter: Letter, targets: Sequence[Target]) -> Found:
         target = _only(one for one in targets if _subscribes(one, envelope))
     else:
         target = None
-    if target is None:
-        return _NOBODY
+    if target is None or target.kind is not TargetKind.FUNCTION:
+        return _found(target)
     # SNS delivers to functions in its envelope and in no other way.
-    is_whole = target.kind is not TargetKind.FUNCTION or (
-        envelope is not None and (envelope.subscription or target.subscription)
-    )
-    return Found(target=target, unfit=None if is_whole else Unfit.INCOMPLETE)
+    names_subscription = envelope and (envelope.subscription or target.subscription)
+    return _found(target, lacks_some=not names_subscription)
 
 
 def _subscribes(target: Target, envelope: Envelope) -> bool:
@@ -232,18 +239,13 @@ def _of_lambda(letter: Letter, targets: Sequence[Target]) -> Found:
     """An event may look like the record of an invocation: a letter with Lambda's attributes is never read as one."""
     request_id = text_of(letter.attributes, "RequestID")
     if request_id is not None:
-        target = _only(targets)
-        return Found(target=target, request_id=well_formed_id(request_id)) if target else _NOBODY
+        return _found(_only(targets), request_id=well_formed_id(request_id))
     record = read_record(letter.body)
-    target = _only(one for one in targets if record and _covers(one, record.function_arn))
-    if record is None or target is None:
+    if record is None:
         return _NOBODY
-    is_whole = record.payload is not None and record.condition.lower() != "success"
-    return Found(
-        target=target,
-        request_id=record.request_id,
-        unfit=None if is_whole else Unfit.INCOMPLETE,
-    )
+    target = _only(one for one in targets if _covers(one, record.function_arn))
+    lacks_some = record.payload is None or record.condition.lower() == "success"
+    return _found(target, lacks_some=lacks_some, request_id=record.request_id)
 
 
 def _of_rule(letter: Letter, targets: Sequence[Target]) -> Found:
@@ -253,8 +255,7 @@ def _of_rule(letter: Letter, targets: Sequence[Target]) -> Found:
     arn = text_of(letter.attributes, "TARGET_ARN")
     if text_of(letter.attributes, "RULE_ARN") is None:
         return _of_queue(letter, targets)
-    target = _only(one for one in targets if arn and _covers(one, arn))
-    return Found(target=target) if target else _NOBODY
+    return _found(_only(one for one in targets if arn and _covers(one, arn)))
 
 
 def _of_schedule(letter: Letter, targets: Sequence[Target]) -> Found:
@@ -268,30 +269,28 @@ def _of_schedule(letter: Letter, targets: Sequence[Target]) -> Found:
         found = _of_universal_target(arn, letter, targets)
         # What was cut short need not be JSON any more, and says nothing of what it was for.
         return replace(found, unfit=Unfit.INCOMPLETE) if cut else found
-    target = _only(one for one in targets if _covers(one, arn))
-    if target is None:
-        return _NOBODY
-    return Found(target=target, unfit=Unfit.INCOMPLETE if cut else None)
+    return _found(_only(one for one in targets if _covers(one, arn)), lacks_some=cut)
 
 
 def _of_queue(letter: Letter, targets: Sequence[Target]) -> Found:
     """A message that a target queue's own consumer failed, and that was parked: there its trail is all that tells."""
     named = letter.trail.queue if letter.trail else None
-    target = _only(one for one in targets if one.kind is TargetKind.QUEUE and one.name == named)
-    return Found(target=target) if target else _NOBODY
+    return _found(
+        _only(one for one in targets if one.kind is TargetKind.QUEUE and one.name == named)
+    )
 
 
 def _of_universal_target(arn: str, letter: Letter, targets: Sequence[Target]) -> Found:
     request = read_request(arn, letter.body)
+    if request is None:
+        return _NOBODY
     schedule = text_of(letter.attributes, "SCHEDULE_ARN") or ""
     target = _only(
         one
         for one in targets
-        if request and one.kind is request.kind and request.resource in _spellings(one, schedule)
+        if one.kind is request.kind and request.resource in _spellings(one, schedule)
     )
-    if request is None or target is None:
-        return _NOBODY
-    return Found(target=target, unfit=None if request.is_complete else Unfit.INCOMPLETE)
+    return _found(target, lacks_some=not request.is_complete)
 
 
 def _only(targets: Iterable[Target]) -> Target | None:

@@ -27,7 +27,7 @@ from smart_redriver.engine.messages.origins import (
 )
 from smart_redriver.engine.messages.outgoing import Outgoing
 
-#: What each of its letters carries.
+#: The attribute that each letter of these origins carries.
 _MARKS = {Origin.EVENTBRIDGE: "RULE_ARN", Origin.SCHEDULER: "SCHEDULE_ARN"}
 
 
@@ -123,7 +123,7 @@ def publication_of(letter: Letter, origin: Origin) -> dict[str, Any]:
 def _sns_event(letter: Letter, target: Target) -> bytes:
     """The event that SNS makes of its envelope for a function, whose names differ a little from the envelope's."""
     envelope = read_envelope(letter.body)
-    subscription = (envelope.subscription if envelope else None) or target.subscription
+    subscription = _subscription(envelope, target)
     if envelope is None or not envelope.is_notification or subscription is None:
         raise ValueError("no envelope of SNS that names its subscription")
     event = {
@@ -137,6 +137,11 @@ def _sns_event(letter: Letter, target: Target) -> bytes:
         ]
     }
     return _json(event)
+
+
+def _subscription(envelope: Envelope | None, target: Target) -> str | None:
+    """The subscription that the envelope names, or else the one that is listed with the target."""
+    return (envelope.subscription if envelope else None) or target.subscription
 
 
 def _sns_part(envelope: Envelope) -> dict[str, Any]:
@@ -207,22 +212,24 @@ def _name(given: str) -> str:
 def _attribute(given: object) -> Attribute:
     """An empty value is none: AWS refuses it."""
     fields = given if isinstance(given, dict) else {}
-    kind, text, binary = (fields.get(one) for one in ("DataType", "StringValue", "BinaryValue"))
+    kind = fields.get("DataType")
     named = _TYPE.fullmatch(kind) if isinstance(kind, str) else None
-    if named and named[1] != "Binary" and isinstance(text, str) and text:
-        return {"DataType": named[0], "StringValue": text}
-    if named and named[1] == "Binary" and isinstance(binary, str) and binary:
-        return {"DataType": named[0], "BinaryValue": base64.b64decode(binary, validate=True)}
-    raise ValueError("a message attribute that is none")
+    is_binary = named is not None and named[1] == "Binary"
+    value = fields.get("BinaryValue" if is_binary else "StringValue")
+    if named is None or not isinstance(value, str) or not value:
+        raise ValueError("a message attribute that is none")
+    if is_binary:
+        return {"DataType": named[0], "BinaryValue": base64.b64decode(value, validate=True)}
+    return {"DataType": named[0], "StringValue": value}
 
 
-#: What SNS's posts say they are of. https://docs.aws.amazon.com/sns/latest/dg/sns-http-https-endpoint-as-subscriber.html
+#: The sender that SNS's posts name. https://docs.aws.amazon.com/sns/latest/dg/sns-http-https-endpoint-as-subscriber.html
 USER_AGENT = "Amazon Simple Notification Service Agent"
 
 
-#: What may stand in a header.
+#: Values that a header may have.
 _PLAIN = re.compile(r"[\x21-\x7e]{1,512}")
-#: What stays as it is in a path with its query; all else is no ASCII.
+#: Characters that stay as they are in a path with its query; all others are not ASCII.
 _IN_PATHS = "".join(map(chr, range(0x21, 0x7F)))
 
 
@@ -255,15 +262,19 @@ def _headers(letter: Letter, target: Target) -> dict[str, str]:
     envelope = read_envelope(letter.body)
     if envelope and not envelope.is_notification:
         raise ValueError("no notification")
-    subscription = (envelope.subscription if envelope else None) or target.subscription
-    told = {
-        "x-amz-sns-message-id": envelope.fields["MessageId"] if envelope else letter.original_id,
-        "x-amz-sns-topic-arn": (subscription or "").rpartition(":")[0],
-        "x-amz-sns-subscription-arn": subscription or "",
-    }
+    subscription = _subscription(envelope, target) or ""
     if envelope:
-        told["x-amz-sns-topic-arn"] = envelope.topic
+        told = {
+            "x-amz-sns-message-id": envelope.fields["MessageId"],
+            "x-amz-sns-topic-arn": envelope.topic,
+            "x-amz-sns-subscription-arn": subscription,
+        }
     else:
-        told["x-amz-sns-rawdelivery"] = "true"
+        told = {
+            "x-amz-sns-message-id": letter.original_id,
+            "x-amz-sns-topic-arn": subscription.rpartition(":")[0],
+            "x-amz-sns-subscription-arn": subscription,
+            "x-amz-sns-rawdelivery": "true",
+        }
     plain = {name: value for name, value in told.items() if _PLAIN.fullmatch(value)}
     return {"x-amz-sns-message-type": "Notification", **plain}

@@ -16,7 +16,7 @@ CAUSES_KEPT = 10
 
 
 class Verdict(str, Enum):
-    """What a batch showed."""
+    """The judgement of a batch: what it showed of the consumer."""
 
     SUCCESS = "SUCCESS"
     FAILURE = "FAILURE"
@@ -33,7 +33,7 @@ class CauseCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """What the consumer has reported of a batch's letters, each of them counted once.
+    """The counts of what the consumer has reported about a batch's letters, each of them counted once.
 
     Attributes:
         succeeded: letters that it was done with.

@@ -9,7 +9,7 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-a
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import attrgetter
@@ -71,6 +71,29 @@ class Account:
     deleted_lately: int
     in_flight_before: int = 0
 
+    @classmethod
+    def of(cls, before: Minute, span: Sequence[Minute]) -> Account:
+        """Add up the minutes of a span, and compare the queue with the minute before it.
+
+        Gauges are taken at some moment of their minute: what is left is the larger of the last two, so that
+        nothing that was just sent counts as moved.
+        """
+        last_two = span[-2:]
+        return cls(
+            present=before.held,
+            sent=sum(one.sent for one in span),
+            received=sum(one.received for one in span),
+            deleted=sum(one.deleted for one in span),
+            left=max(one.held for one in last_two),
+            left_at_least=min(one.held for one in last_two),
+            waiting=max(one.visible or 0 for one in last_two),
+            in_flight=max(one.in_flight or 0 for one in last_two),
+            since=span[0].at,
+            until=span[-1].at + PERIOD,
+            deleted_lately=span[-1].deleted,
+            in_flight_before=before.in_flight or 0,
+        )
+
     @property
     def met(self) -> int:
         """Messages that the consumer could meet."""
@@ -126,26 +149,11 @@ class Books:
     def account(self, start: datetime, end: datetime | None = None) -> Account | None:
         """Return the outcomes of messages from the minute of `start` to that of `end`; None while nothing is known.
 
-        Gauges are taken at some moment of their minute: what is left is the larger of the last two, so that
-        nothing that was just sent counts as moved.
+        The queue counts as empty before the first minute that is known.
         """
         minutes = self.minutes
         first = bisect_left(minutes, minute_of(start), key=_at)
         span = minutes[first : None if end is None else bisect_left(minutes, end, key=_at)]
         if not span:
             return None
-        last_two = span[-2:]
-        return Account(
-            present=minutes[first - 1].held if first else 0,
-            sent=sum(one.sent for one in span),
-            received=sum(one.received for one in span),
-            deleted=sum(one.deleted for one in span),
-            left=max(one.held for one in last_two),
-            left_at_least=min(one.held for one in last_two),
-            waiting=max(one.visible or 0 for one in last_two),
-            in_flight=max(one.in_flight or 0 for one in last_two),
-            since=span[0].at,
-            until=span[-1].at + PERIOD,
-            deleted_lately=span[-1].deleted,
-            in_flight_before=(minutes[first - 1].in_flight or 0) if first else 0,
-        )
+        return Account.of(minutes[first - 1] if first else Minute(at=start), span)

@@ -28,7 +28,7 @@ from smart_redriver.engine.model.evidence import FAILURES_PER_LIVE_SUCCESS
 from smart_redriver.engine.model.permit import Permit, cool_down, is_likely_up, restart_window
 from smart_redriver.engine.model.verdict import GROWTH_WHERE_SHOWN, Judgement
 
-#: What failures and a person's close leave at the least; the window grows from here.
+#: The smallest window that failures and a person's close leave; it grows from here.
 SMALLEST_WINDOW = 1
 
 #: Letters that live traffic vouches for: those of so many minutes at its rate, the time that a verdict takes.

@@ -23,8 +23,7 @@ MOST_CAUSES = 20
 FEWEST_OF_A_CAUSE = 3
 MOSTLY = 0.8
 
-#: What became of a cause's letters is counted for so long without news: an outage that is over says nothing of the
-#: next.
+#: Outcomes of a cause's letters are counted for so long without news: an outage that is over says nothing of the next.
 COUNTED_FOR = timedelta(minutes=10)
 
 #: A canary of which nothing is heard nor seen for so long beyond the time that it takes to fail is given up on.

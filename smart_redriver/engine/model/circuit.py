@@ -1,4 +1,4 @@
-"""What is remembered of one queue between passes: the circuit, its batches, and what people ordered; and its lease.
+"""The memory of one queue between passes: the circuit, its batches, and what people ordered; and its lease.
 
 Data and arithmetic only. `verdict.py` weighs a batch, `judging.py` lets verdicts fall, `breaker.py` moves the circuit, the state table keeps it.
 """
@@ -45,7 +45,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orders:
-    """What people asked of the re-driver for this queue, on top of its settings.
+    """People's orders to the re-driver for this queue, on top of its settings.
 
     Kept with the circuit, so that a pass reads them without a call of their own.
 
@@ -229,10 +229,11 @@ class Circuit:
         """Letters of failed batches that the consumer still has, while nothing else is out that could fail."""
         if self.state is not State.CLOSED or not self.failure_count or self.pending:
             return 0
-        lately = [
-            one for one in self.judged[-SUSPECTS_SHOW_IN:] if one.generation == self.generation
-        ]
-        return sum(one.size - one.seen_again for one in lately if one.verdict is Verdict.FAILURE)
+        return sum(
+            one.size - one.seen_again
+            for one in self.judged[-SUSPECTS_SHOW_IN:]
+            if one.generation == self.generation and one.verdict is Verdict.FAILURE
+        )
 
     @property
     def has_suspects(self) -> bool:
@@ -279,7 +280,7 @@ class Circuit:
         )
 
     def cause(self, name: str | None) -> CauseCircuit | None:
-        """What is remembered of the letters of this cause."""
+        """The memory of the letters of this cause; None without any."""
         return next((one for one in self.causes if one.cause == name), None)
 
     def pending_batch(self, batch_id: int | None) -> Batch | None:
@@ -293,7 +294,7 @@ class Circuit:
         return next((batch for batch in self.judged if batch.id == batch_id), None)
 
     def tally(self, batch_id: int | None) -> Tally | None:
-        """What is counted of the batch of this id."""
+        """The tally of the batch of this id; None without one."""
         return next((one for one in self.tallies if one.batch == batch_id), None)
 
     def with_tally(self, changed: Tally) -> Circuit:

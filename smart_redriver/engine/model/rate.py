@@ -27,14 +27,14 @@ SHARE_OF_LIVE = 0.1
 #: It never falls below; beside hardly any live messages not below the first, as failures of the letters alone look alike.
 LEAST = 0.05
 
-#: What the rate may grow by in a look, and in ten seconds where looks are closer: the counts are about as old.
+#: The rate grows by this factor at most in a look, or in ten seconds where looks are closer: counts are about as old.
 GROWTH = 1.5
 GROWTH_IN_TEN_SECONDS = 1.25
 
-#: What is too much shows after so long: what was borne is the rate before.
+#: A rate that is too much shows after so long: what was borne is the rate before.
 SHOWS_WITHIN = timedelta(seconds=30)
 
-#: What it grows by beyond the rate that was borne before the last congestion, and the share of it to go on with.
+#: The growth beyond the rate that was borne before the last congestion, and the share of that rate to go on with.
 CREEP = 1.1
 SHARE_OF_BORNE = 0.7
 
@@ -43,10 +43,10 @@ SHARE_OF_BORNE = 0.7
 SURPLUS_WAIT = 3.0
 SURPLUS_IN_FLIGHT = 1.0
 SURPLUS_MESSAGES = 5
-#: Of those that die within seconds, where that is seen, so few are chance.
+#: So few deaths within seconds, where these are seen, are chance.
 SURPLUS_DEATHS = 1
 
-#: What was borne before a congestion is forgotten after this: consumers are scaled.
+#: The rate that was borne before a congestion is forgotten after this: consumers are scaled.
 REMEMBERED = timedelta(hours=2)
 
 #: A queue that stays full for so long although nothing goes there is not full of our letters.
@@ -157,25 +157,52 @@ def felt(
         # Where counts are of this moment, looks are seconds apart, and a rate costs no more than seconds.
         begins = were_too_many or not is_quiet or facts.dying is not None
         return _first(live, 0 if are_out else _held(facts), now) if begins else None
-    if is_quiet and live and rate.borne is None and used <= -CLEARED:
+    use = _Use(used, since_last_look=now - rate.looked_at)
+    if is_quiet and live and rate.borne is None and use.is_cleared:
         return None
-    elapsed = now - rate.looked_at
-    if elapsed < timedelta(seconds=1):
+    if use.since_last_look < timedelta(seconds=1):
         return rate
-    rate = _told(rate, live, now)
-    is_used = used >= min(TELLING, TELLING_SHARE * elapsed)
-    arrives = rate.live + (rate.per_second if is_used else 0.0)
-    is_cleared = used <= -CLEARED
-    # A rate shows a while after letters went at it. By then the window may be full, and nothing goes.
-    was_used = is_used or (rate.marked_at is not None and not is_cleared)
+    return _learned(_told(rate, live, now), facts, now, use, is_closed=is_closed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """How long letters went at a rate, of the time since the last look; negative: how long ago they ended."""
+
+    lasted: timedelta
+    since_last_look: timedelta
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether letters went at the rate for long enough to tell of it."""
+        return self.lasted >= min(TELLING, TELLING_SHARE * self.since_last_look)
+
+    @property
+    def is_cleared(self) -> bool:
+        """Whether they went so long ago that none of them is in the queue."""
+        return self.lasted <= -CLEARED
+
+    def may_show(self, rate: Rate) -> bool:
+        """Whether the queue may show what the rate did to it.
+
+        A rate shows a while after letters went at it. By then the window may be full, and nothing goes.
+        """
+        return self.is_telling or (rate.marked_at is not None and not self.is_cleared)
+
+
+def _learned(rate: Rate, facts: QueueFacts, now: datetime, use: _Use, *, is_closed: bool) -> Rate:
+    """The rate after what the queue shows of it."""
+    arrives = rate.live + (rate.per_second if use.is_telling else 0.0)
     if _is_crowded(rate, facts, arrives):
-        return _congested(rate, now, held=_held(facts), is_ours=was_used and is_closed)
+        is_ours = is_closed and use.may_show(rate)
+        return _congested(rate, now, held=_held(facts), is_ours=is_ours)
+    if not is_closed and use.may_show(rate) and rate.before and facts.dying is not None:
+        # It may have been too much for a consumer that is down since.
+        return _gone_on(_with_borne(rate, now))
     if rate.is_congested or not is_closed:
-        if not is_closed and was_used and rate.before and facts.dying is not None:
-            rate = _with_borne(rate, now)  # it may have been too much for one that is down since
         return _gone_on(rate)
-    rate = _with_usual(rate, facts, arrives, is_cleared=is_cleared)
-    return _grown(rate, elapsed, now) if is_used else rate
+    rate = _with_usual(rate, facts, arrives, is_cleared=use.is_cleared)
+    return _grown(rate, use.since_last_look, now) if use.is_telling else rate
 
 
 def _first(live: Sequence[int], without_ours: int, now: datetime) -> Rate:

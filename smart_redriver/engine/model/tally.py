@@ -136,15 +136,14 @@ def latest(tallies: tuple[Tally, ...]) -> tuple[Tally, ...]:
 
 def allowance(tallies: Iterable[Tally]) -> int:
     """Letters that may be out of sight at once: each of them has to go again where one of them can't be found."""
-    tallies = list(tallies)
-    growth = (
-        GROWTH_IN_DOUBT if any(one.unseen and one.is_unexplained for one in tallies) else GROWTH
-    )
+    had_some_unseen = [one for one in tallies if one.unseen]
+    is_in_doubt = any(one.is_unexplained for one in had_some_unseen)
+    growth = GROWTH_IN_DOUBT if is_in_doubt else GROWTH
     allowed = 1
-    for one in tallies:
-        if one.unseen and one.is_accounted:
+    for one in had_some_unseen:
+        if one.is_accounted:
             allowed = max(allowed, growth * one.unseen)
-        elif one.unseen and one.is_unexplained:
+        elif one.is_unexplained:
             allowed = 1
     return allowed
 

@@ -439,15 +439,7 @@ class Holding:
         """Leave letters in the DLQ, hidden until their time where that is later than now."""
         effects = Effects()
         try:
-            if version_to_mark is not None:
-                # A redrive or a parking writes the entry anyway, a hold does not.
-                held = self.mark_returns([case for case, _ in holds], version_to_mark, now)
-                holds = [(case, hold) for case, (_, hold) in zip(held, holds, strict=True)]
-            deferred = [
-                self._deferred(case, hold, now) for case, hold in holds if _is_new(case, hold)
-            ]
-            if deferred:
-                self._ledger.write_ledger(deferred, [], now)
+            holds = self._noted(holds, version_to_mark, now)
         except CallFailed as failed:
             effects.failure = failed
             return effects
@@ -458,6 +450,19 @@ class Holding:
         self._room_to_hide = max(0, room - len(later))
         effects.add(self._hide(later[:room]))
         return effects
+
+    def _noted(
+        self, holds: Sequence[tuple[Case, Hold]], version_to_mark: int | None, now: datetime
+    ) -> Sequence[tuple[Case, Hold]]:
+        """Note in the ledger until when letters stay, and that they are back. Raises CallFailed."""
+        if version_to_mark is not None:
+            # A redrive or a parking writes the entry anyway, a hold does not.
+            held = self.mark_returns([case for case, _ in holds], version_to_mark, now)
+            holds = [(case, hold) for case, (_, hold) in zip(held, holds, strict=True)]
+        deferred = [self._deferred(case, hold, now) for case, hold in holds if _is_new(case, hold)]
+        if deferred:
+            self._ledger.write_ledger(deferred, [], now)
+        return holds
 
     def _deferred(self, case: Case, hold: Hold, now: datetime) -> Entry:
         assert hold.not_before is not None  # noqa: S101 - see _is_new

@@ -128,9 +128,8 @@ class Lane:
             return False
         if self.circuit.pending or self.circuit.left_failing:
             return True
-        if has_letters and self.tallied_since() is not None:
-            return True
-        return has_letters and self.circuit.state is State.OPEN
+        is_open = self.circuit.state is State.OPEN
+        return has_letters and (is_open or self.tallied_since() is not None)
 
     def may_have_returns(self, now: datetime) -> bool:
         """Whether letters that were sent can be in the DLQ again, and nobody knows of all yet."""
@@ -161,23 +160,25 @@ class Lane:
         return is_quiet and self.circuit.has_suspects and 2 * self.allow(now).limit >= letters
 
     def allow(self, now: datetime) -> Permit:
-        """Return what the circuit lets through now, remembered while nothing changes."""
+        """Return what the circuit lets through now: nothing while its consumer has more than it bears."""
         if self.is_paused:
             return Permit(limit=0, reason="paused")
+        permit = self._permit_of_circuit(now)
+        if self.facts is None or permit.is_trial:
+            return permit
+        rate = self.felt(now)
+        if rate is None or not rate.is_congested:
+            return permit
+        reason = f"{self.source.name} has more than its consumer bears"
+        return replace(permit, limit=0, reason=reason)
+
+    def _permit_of_circuit(self, now: datetime) -> Permit:
+        """The permit by circuit and books, remembered while these do not change."""
         circuit, books, at = self._allowed_by
         if circuit is not self.circuit or books is not self.books or at != now:
             self._allowed_by = self.circuit, self.books, now
             live = live_outcome(self.books, self.circuit.last_tried_at)
             self._allowed = allow(self.circuit, self.settings, now, live, self.hint)
-        if self.facts is None or self._allowed.is_trial:
-            return self._allowed
-        rate = self.felt(now)
-        if rate is not None and rate.is_congested:
-            return replace(
-                self._allowed,
-                limit=0,
-                reason=f"{self.source.name} has more than its consumer bears",
-            )
         return self._allowed
 
     def felt(self, now: datetime) -> Rate | None:

@@ -131,9 +131,9 @@ class PassState:
         self.tools.tell_failed(failed)
 
 
-#: What can't be delayed goes a minute's letters at a time, as there is a pass a minute.
+#: Letters that can't be delayed go a minute's worth at a time, as there is a pass a minute.
 FIFO_AHEAD = timedelta(minutes=1)
-#: What is delivered at its pace by the pass itself goes so many seconds' letters at a time: a pass has to end.
+#: Letters that the pass itself delivers at their pace go so many seconds' worth at a time: a pass has to end.
 DELIVERED_AHEAD = timedelta(seconds=20)
 
 

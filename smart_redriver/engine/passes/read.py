@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -33,7 +34,7 @@ def read_letters(
     limit: int,
     *,
     hidden_for: timedelta,
-    max_bytes: int | None = None,
+    max_bytes: int = sys.maxsize,
 ) -> Read:
     """Receive at most `limit` letters and look each up in the ledger. Raises CallFailed.
 
@@ -44,7 +45,7 @@ def read_letters(
     letters: list[Letter] = []
     views: dict[str | None, GroupView] = {}
     size, is_end = 0, False
-    while len(letters) < limit and (max_bytes is None or size < max_bytes):
+    while len(letters) < limit and size < max_bytes:
         wanted = (
             LETTERS_A_RECEIVE if queue.is_fifo else min(limit - len(letters), LETTERS_A_RECEIVE)
         )
@@ -123,7 +124,7 @@ def _further(ledger: Ledger, ids: set[str]) -> dict[str, Entry]:
 
 MIB = 1_048_576
 #: What the function needs without large letters in hand, in bytes: Python, boto3 and 24 connections. A pass over
-#: 20,000 letters of 1 KiB peaks at 70 to 90 MiB in docs/benchmarks/memory.md, where TLS is left out.
+#: 20,000 letters of 1 KiB peaks at 70 to 90 MiB in docs/benchmarks/memory.json, where TLS is left out.
 AT_REST = 130 * MIB
 #: A letter in hand is there several times: as it came, as text, and as it is sent. Measured there for letters of
 #: 256 KiB to 1 MiB, less than 3 on average; the rest is for the moment when all of them are at their worst.

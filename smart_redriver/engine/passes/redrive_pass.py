@@ -195,7 +195,11 @@ class _Pass:
             return
         if state.is_dry:
             self._work()
-            return
+        else:
+            self._work_alone(now)
+
+    def _work_alone(self, now: datetime) -> None:
+        """Work under the lease, with circuits read after it was taken."""
         if not self._lease.take(now):
             self._outcome = Outcome.LEASE_HELD
             self._reason = (
@@ -204,7 +208,7 @@ class _Pass:
             self._tools.journal("lease.refused")
             return
         try:
-            for lane in state.lanes:
+            for lane in self._state.lanes:
                 lane.keeper.load()
                 lane.complete_left_behind()
             self._work()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -93,7 +92,7 @@ BUSY_SECONDS = 60
 
 #: While the consumer reports what becomes of the letters that are out, the pass goes on: hear, judge, send the next.
 LISTENING_SECONDS = 5
-#: Of a message group the next letter goes when the last one's end is heard of: its pace is that of the looks.
+#: The next letter of a message group goes when the last one's outcome is reported: its pace is that of the looks.
 LISTENING_SECONDS_FIFO = 2
 
 
@@ -102,43 +101,46 @@ _FINISHED = frozenset({Outcome.DONE, Outcome.IDLE, Outcome.WAITING})
 
 
 def _look_again(state: PassState, report: Report, now: datetime) -> int:
+    """Return the seconds until the next look."""
     idle = _idle(state, now)
     if state.is_paused or state.is_dry:
-        return (
-            idle  # nothing that a dry run waits for comes sooner, and each look counts as a receive
-        )
-    circuits = [lane.circuit for lane in state.lanes]
+        # Nothing that a dry run waits for comes sooner, and each look counts as a receive.
+        return idle
     if report.failed or report.outcome not in _FINISHED:
         return min(idle, BUSY_SECONDS)
     waits_for_permit = report.held[HoldReason.NO_PERMIT.value] > 0
-    if state.dlq.depth and _awaits_rate(state, is_held=waits_for_permit):
-        return int(AHEAD_AT_ONCE.total_seconds())
-    if any(is_worth_listening(one, now) for one in circuits):
-        return LISTENING_SECONDS_FIFO if state.dlq.is_fifo else LISTENING_SECONDS
-    if _is_more_to_come(state, report, now):
+    goes_on_after = _goes_on_after(state, now, waits_for_permit=waits_for_permit)
+    if goes_on_after is not None:
+        return goes_on_after
+    if waits_for_permit or state.has_unread_reports or _is_busy(state, now):
         return min(idle, BUSY_SECONDS)
-    next_canary = _next_canary_of_a_cause(circuits)
-    if next_canary is None or not state.dlq.depth:
+    next_canary = _next_canary_of_a_cause(state)
+    if next_canary is None:
         return idle
     return min(idle, max(BUSY_SECONDS, int((next_canary - now).total_seconds())))
 
 
-def _is_more_to_come(state: PassState, report: Report, now: datetime) -> bool:
-    """Whether letters or reports are left over, or something is about to change."""
-    if report.held[HoldReason.NO_PERMIT.value] > 0 or state.has_unread_reports:
-        return True
-    return any(_is_busy(lane.circuit, state.dlq.depth, now) for lane in state.lanes)
-
-
-def _next_canary_of_a_cause(circuits: Iterable[Circuit]) -> datetime | None:
-    held = (one for circuit in circuits for one in circuit.causes if one.holds_letters)
-    return min((at for one in held if (at := one.cools_until) is not None), default=None)
+def _goes_on_after(state: PassState, now: datetime, *, waits_for_permit: bool) -> int | None:
+    """Return the seconds after which the pass goes on, as letters or reports come within seconds; None at its end."""
+    if state.dlq.depth and _awaits_rate(state, is_held=waits_for_permit):
+        return int(AHEAD_AT_ONCE.total_seconds())
+    if any(is_worth_listening(lane.circuit, now) for lane in state.lanes):
+        return LISTENING_SECONDS_FIFO if state.dlq.is_fifo else LISTENING_SECONDS
+    return None
 
 
 def _awaits_rate(state: PassState, *, is_held: bool) -> bool:
     """Whether letters that can't be delayed may go within seconds, at the rate of a source."""
     rates = [lane.circuit.rate for lane in state.lanes if lane.waits_for_rate]
     return bool(rates) and (is_held or any(one is not None and one.is_congested for one in rates))
+
+
+def _next_canary_of_a_cause(state: PassState) -> datetime | None:
+    """Return when the first of the causes that hold letters lets its canary go; None if the DLQ is empty."""
+    if not state.dlq.depth:
+        return None
+    held = (one for lane in state.lanes for one in lane.circuit.causes if one.holds_letters)
+    return min((at for one in held if (at := one.cools_until) is not None), default=None)
 
 
 def _idle(state: PassState, now: datetime) -> int:
@@ -150,14 +152,24 @@ def _idle(state: PassState, now: datetime) -> int:
     return min(by_schedule, max(BUSY_SECONDS, int((sweep_at - now).total_seconds())))
 
 
-def _is_busy(circuit: Circuit, depth: int, now: datetime) -> bool:
+def _is_busy(state: PassState, now: datetime) -> bool:
     """Whether something is about to change: a verdict, the circuit, or letters that may go because others succeeded."""
+    circuits = [lane.circuit for lane in state.lanes]
+    if any(one.pending for one in circuits):
+        return True
+    return bool(state.dlq.depth) and any(_may_let_letters_go(one, now) for one in circuits)
+
+
+def _may_let_letters_go(circuit: Circuit, now: datetime) -> bool:
+    """Whether letters of the DLQ may go soon that may not yet."""
+    is_congested = circuit.rate is not None and circuit.rate.is_congested
     has_heard = circuit.heard_at is not None and now < circuit.heard_at + 2 * LISTENING
-    if depth and any(one.is_open(now) for one in circuit.tallies):
-        return True
-    if depth and circuit.rate is not None and circuit.rate.is_congested:
-        return True
-    return bool(circuit.pending or (depth and (circuit.state is not State.CLOSED or has_heard)))
+    return (
+        circuit.state is not State.CLOSED
+        or is_congested
+        or has_heard
+        or any(one.is_open(now) for one in circuit.tallies)
+    )
 
 
 def _circuit(lane: Lane) -> dict[str, Any]:

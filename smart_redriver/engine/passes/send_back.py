@@ -13,7 +13,7 @@ no further one is begun.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -141,22 +141,29 @@ class _Forwarder:
 
     def run(self, leaving: Sequence[Leaving], entries: int) -> Forwarded:
         records = {one.outgoing.letter.message_id: one.record for one in leaving}
+        calls = in_calls([one.outgoing for one in leaving], entries)
         try:
-            for number, few in enumerate(in_calls([one.outgoing for one in leaving], entries)):
-                if number and self._is_over():
-                    self._done.is_cut = True
-                    break
-                sent = self._send(few)
-                self._accept(few, sent, records)
-                if len(self._unrecorded) >= self._record_from:
-                    self._record_some()
-                if not sent.new_ids and (sent.refused is not None or sent.bounced):
-                    break  # who refused or failed a whole call does so with the next one, too
+            self._send_all(calls, records)
             self._record(self._unrecorded)
         except CallFailed as failed:
             self._done.failure = failed
         self._delete([*self._recorded, *(one.letter for one, _, _ in self._unrecorded)])
         return self._done
+
+    def _send_all(
+        self, calls: Iterable[list[Outgoing]], records: dict[str, Callable[[str], Entry]]
+    ) -> None:
+        """Send call by call, and record what was sent as soon as a write is full. Raises CallFailed."""
+        for number, few in enumerate(calls):
+            if number and self._is_over():
+                self._done.is_cut = True
+                return
+            sent = self._send(few)
+            self._accept(few, sent, records)
+            if len(self._unrecorded) >= self._record_from:
+                self._record_some()
+            if not sent.new_ids and (sent.refused is not None or sent.bounced):
+                return  # who refused or failed a whole call does so with the next one, too
 
     def _accept(
         self, few: Sequence[Outgoing], sent: Sent, records: dict[str, Callable[[str], Entry]]

@@ -35,7 +35,7 @@ MAX_FIRST_LINE = 300
 MAX_CAUSE = 100
 MAX_TRACEBACK = 4096
 
-#: What faults are counted under beside the names of fields.
+#: Names under which faults are counted, beside those of fields.
 NOT_JSON = "not JSON"
 NOT_A_REPORT = "not a report"
 TOO_LARGE = "too large"

@@ -106,27 +106,38 @@ def hear(
         entry = hearing.entries.get(outcome.original_id) or entries.get(outcome.original_id)
         if entry is None:
             _hear_of_a_stranger(hearing, one, receives)
-        elif not _is_of_current_copy(outcome, entry):
-            hearing.counts[ANOTHER_COPY] += 1
-        elif entry.status not in (_MAY_FAIL if outcome.result is Result.FAILED else _OUT):
-            hearing.counts[HEARD_BEFORE if entry.is_settled else NO_LONGER_OUT] += 1
+        elif late := _why_late(outcome, entry):
+            hearing.counts[late] += 1
         else:
             _hear_of(hearing, one, entry, receives, entry.original_id in canaries)
     return hearing
+
+
+def _why_late(outcome: DeliveryOutcome, entry: Entry) -> str | None:
+    """Return why nothing is awaited of the message that an outcome is about; None if its outcome is."""
+    if not _is_of_current_copy(outcome, entry):
+        return ANOTHER_COPY
+    if entry.status in (_MAY_FAIL if outcome.result is Result.FAILED else _OUT):
+        return None
+    return HEARD_BEFORE if entry.is_settled else NO_LONGER_OUT
+
+
+def _changed(told: Told, entry: Entry, max_receives: int) -> Entry | None:
+    """The entry after an outcome; None if the outcome says nothing new."""
+    if entry.is_settled:
+        return None
+    if told.outcome.result is not Result.FAILED:
+        return _ended(told, entry)
+    tries = _tries(told.outcome, entry, max_receives)
+    return _failed(told, entry, tries, max_receives) if tries > entry.failed_tries else None
 
 
 def _hear_of(
     hearing: Hearing, told: Told, entry: Entry, max_receives: int, is_canary: bool
 ) -> None:
     outcome = told.outcome
-    if outcome.result is Result.FAILED:
-        tries = _tries(outcome, entry, max_receives)
-        changed = _failed(told, entry, tries, max_receives)
-        is_news = not entry.is_settled and tries > entry.failed_tries
-    else:
-        changed = _ended(told, entry)
-        tries, is_news = entry.failed_tries, not entry.is_settled
-    if not is_news:
+    changed = _changed(told, entry, max_receives)
+    if changed is None:
         hearing.counts[HEARD_BEFORE] += 1
         return
     hearing.entries[entry.original_id] = changed

@@ -22,7 +22,7 @@ from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.model.books import Books
 from smart_redriver.engine.model.function_books import FunctionMinute, books_of_function
 
-#: What holds where Lambda does not say: the longest time-out there is, and the retries of a function with none set.
+#: Assumptions where Lambda does not say: the longest time-out there is, and the retries of a function with none set.
 #: https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
 LONGEST_TIMEOUT = timedelta(seconds=900)
 USUAL_RETRIES = 2

@@ -115,10 +115,10 @@ MOST_OF_AN_INPUT = 262_144
 #: https://docs.aws.amazon.com/general/latest/gr/sns.html
 MOST_OF_A_PUBLICATION = 262_144
 
-#: What SNS says of an ARN that it takes for none.
+#: The beginning of SNS's answer to an ARN that is not a topic's.
 _NO_TOPIC = "Invalid parameter: TopicArn"
 
-#: Where a repeat of a start is told so.
+#: The code that answers a repeated start.
 _STARTED_ALREADY = "ExecutionAlreadyExists"
 
 

@@ -145,9 +145,9 @@ def _shake_hands(connection: TimedConnection) -> None:
         raise CallFailed("POST", "SSLError", type(error).__name__) from error
 
 
-#: What is sent at once.
+#: Bytes that are sent at once.
 _CHUNK = 16_384
-#: What is read of an answer at most: `http.client` takes a line of 64 KiB, and we want the first one.
+#: Bytes that are read of an answer at most: `http.client` takes a line of 64 KiB, and we want the first one.
 _MOST_READ = 131_072
 
 
@@ -214,7 +214,7 @@ class _Said(io.RawIOBase):
         return count
 
 
-#: Of two that can't be reached the pass learns enough; each costs a time-out.
+#: Two addresses that can't be reached tell the pass enough; each costs a time-out.
 MOST_ADDRESSES = 2
 
 Resolve = Callable[..., Any]

@@ -70,7 +70,7 @@ class Admission:
         gate: CauseGate | None = None,
         *,
         awaits_suspects: bool,
-        is_quiet: bool = True,
+        is_quiet: bool = False,
         can_delay: bool = True,
     ) -> None:
         self.room = permit.limit
@@ -290,6 +290,8 @@ def _enough_controls(circuit: Circuit, suspects: int) -> int:
 
     The suspects that were met now may have failed since the last verdict.
     """
+    if not circuit.fared.succeeded:
+        return CONTROLS
     fared = replace(circuit.fared, failed=max(circuit.fared.failed, suspects))
     half = next(
         n

@@ -38,14 +38,14 @@ from smart_redriver.kafka.engine.place import KafkaTopics
 
 _ROOM = Path(__file__).resolve().parents[1]
 _RUNBOOK = "kafka.md"
-#: Of the 4 KB that a function's environment may have, what the settings leave, at their longest.
+#: The part that the settings, at their longest, leave of the 4 KB that a function's environment may have.
 #: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 MAX_TOPICS = 2_500
 
 CLUSTER = re.compile(
     r"arn:aws[a-z-]*:kafka:(?P<region>[a-z0-9-]+):[0-9]{12}:cluster/[A-Za-z0-9._-]+/[a-z0-9-]+"
 )
-#: What IAM lets do with a cluster, a topic and a group.
+#: Actions of IAM on a cluster, a topic and a group.
 #: https://docs.aws.amazon.com/msk/latest/developerguide/iam-access-control-use-cases.html
 _CONNECT = ("kafka-cluster:Connect", "kafka-cluster:WriteDataIdempotently")
 _READ = ("kafka-cluster:DescribeTopic", "kafka-cluster:ReadData")

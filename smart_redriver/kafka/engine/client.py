@@ -23,7 +23,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.errors import CONTENT_FAULTS, CallFailed
 from smart_redriver.kafka.engine.credentials import MakeClient, client_settings
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.records import NewRecord, Partition, Position, Reading, Record
@@ -43,6 +43,8 @@ _OF_CONTENT = {
     KafkaError.INVALID_MSG_SIZE: "LetterTooLarge",
     KafkaError.RECORD_LIST_TOO_LARGE: "LetterTooLarge",
     KafkaError.INVALID_RECORD: "InvalidLetter",
+    # Another record of its batch is refused.
+    KafkaError._INVALID_DIFFERENT_RECORD: "InvalidLetter",
 }
 _NO_ANSWER = frozenset(
     {
@@ -56,6 +58,8 @@ _NO_ANSWER = frozenset(
         KafkaError.NOT_COORDINATOR,
     }
 )
+#: What is said of records that a producer still had when it ended.
+_PURGED = frozenset({KafkaError._PURGE_INFLIGHT, KafkaError._PURGE_QUEUE})
 #: What refuses although librdkafka would try again: a topic that is gone does not come back by waiting.
 _GONE = frozenset(
     {
@@ -107,20 +111,9 @@ class KafkaLog:
         self._group = place.group
         self._reader = self._consumer(place.group)
         self._groups = {place.group: self._reader}
-        self._producer = Producer(
-            {
-                **self._settings,
-                "acks": "all",
-                "enable.idempotence": True,
-                "partitioner": "murmur2_random",
-                "message.timeout.ms": int(WRITE_PATIENCE * 1000),
-                # Whether a topic takes a record, the topic says: the parking topic may take more than the others.
-                "message.max.bytes": _MOST_BYTES,
-                # What a topic limits is a batch.
-                "batch.size": min(1_000_000, place.max_message_bytes),
-                "linger.ms": 5,
-            }
-        )
+        # What a topic limits is a batch.
+        self._batch_bytes = min(1_000_000, place.max_message_bytes)
+        self._producer = self._new_producer()
 
     def reach(self, patience: float) -> None:
         """Wait until a broker answers, for so many seconds at most. Raises CallFailed, which says what kept them."""
@@ -258,7 +251,16 @@ class KafkaLog:
             raise failed_call("Fetch", error)
 
     def write(self, records: Sequence[NewRecord]) -> list[Position | CallFailed]:
-        """See `Log`."""
+        """See `Log`. A topic refuses a whole batch for what is wrong with one record, or because it is too large
+        together: it says of a record what it says of that alone.
+        """
+        written = self._write(records)
+        for number, one in enumerate(written):
+            if isinstance(one, CallFailed) and one.code in CONTENT_FAULTS and len(records) > 1:
+                [written[number]] = self._write([records[number]])
+        return written
+
+    def _write(self, records: Sequence[NewRecord]) -> list[Position | CallFailed]:
         written: list[Position | CallFailed | None] = [None] * len(records)
         for number, one in enumerate(records):
             try:
@@ -267,9 +269,24 @@ class KafkaLog:
                 written[number] = failed_call("Produce", raised.args[0])
             except BufferError:
                 written[number] = CallFailed("Produce", "NoAnswer", "too many records wait")
-        self._producer.flush(WRITE_PATIENCE + PATIENCE)
         silence = CallFailed("Produce", "NoAnswer", "nobody said whether it was written")
-        return [one if one is not None else silence for one in written]
+        unanswered = self._flush() or silence
+        return [one if one is not None else unanswered for one in written]
+
+    def _flush(self) -> CallFailed | None:
+        """Wait for answers; what ended the producer for good, in whose place there is a new one then.
+
+        librdkafka raises such an error amid the answers, and where that makes the next answer fail, it is the cause.
+        """
+        try:
+            self._producer.flush(WRITE_PATIENCE + PATIENCE)
+        except (KafkaException, SystemError) as raised:
+            fatal = raised if isinstance(raised, KafkaException) else raised.__cause__
+            if not isinstance(fatal, KafkaException):
+                raise
+            self._producer = self._new_producer()
+            return failed_call("Produce", fatal.args[0])
+        return None
 
     def close(self) -> None:
         """Let go of the cluster."""
@@ -285,6 +302,21 @@ class KafkaLog:
             headers=list(one.headers),
             on_delivery=told,
             **where,
+        )
+
+    def _new_producer(self) -> Producer:
+        return Producer(
+            {
+                **self._settings,
+                "acks": "all",
+                "enable.idempotence": True,
+                "partitioner": "murmur2_random",
+                "message.timeout.ms": int(WRITE_PATIENCE * 1000),
+                # Whether a topic takes a record, the topic says: the parking topic may take more than the others.
+                "message.max.bytes": _MOST_BYTES,
+                "batch.size": self._batch_bytes,
+                "linger.ms": 5,
+            }
         )
 
     @staticmethod
@@ -311,11 +343,17 @@ def _noting(
     written: list[Position | CallFailed | None], number: int
 ) -> Callable[[KafkaError | None, Message], None]:
     def told(error: KafkaError | None, message: Message) -> None:
+        offset = message.offset()
+        if error is not None and error.code() in _PURGED:
+            return  # the flush raises what ended the producer
         if error is not None:
             written[number] = failed_call("Produce", error)
+        elif offset is None:
+            # Any other place would be another record's.
+            written[number] = CallFailed("Produce", "NoAnswer", "nobody said where it was written")
         else:
             partition = Partition(message.topic() or "", message.partition() or 0)
-            written[number] = Position(partition, message.offset() or 0)
+            written[number] = Position(partition, offset)
 
     return told
 

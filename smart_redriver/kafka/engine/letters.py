@@ -123,16 +123,9 @@ def dead_of(record: Record, topics: Set[str], home: str, *, keeps_order: bool, g
     """
     note, headers = _taken_off(record.headers, HELD_HEADER)
     record = replace(record, headers=headers)
-    message = message_of(record)
-    text, _ = _taken_off(record.headers, TRAIL_ATTRIBUTE)
-    # An envelope may have one among the message's own headers; that beside it is the later one.
-    within, headers = _taken_off(message.headers, TRAIL_ATTRIBUTE)
-    message = replace(message, headers=headers)
-    text = within if text is None else text
+    message, text = _without_trail(record)
     trail, trail_fault = _trail(text, topics)
-    is_anothers = trail is not None and trail.sent_for not in ("", group)
-    if trail is not None and is_anothers:
-        trail = _anothers(trail, message)
+    trail, is_anothers = _as_known_to(group, trail, message)
     death = message.death
     topic = death.topic or home
     failed_there, lies = _failed_at(death), record.position
@@ -153,7 +146,7 @@ def dead_of(record: Record, topics: Set[str], home: str, *, keeps_order: bool, g
         trail=trail,
         trail_fault=trail_fault,
         unfit=_unfit(message, topic, topics),
-        is_anothers=is_anothers and trail is not None,
+        is_anothers=is_anothers,
         content_marks=_content_marks(message, trail, held.message_id),
     )
     return Dead(
@@ -207,6 +200,15 @@ def _held(note: bytes | None) -> Held | None:
         return None
 
 
+def _without_trail(record: Record) -> tuple[Message, bytes | None]:
+    """The message in a record without its trail, and the text of that trail."""
+    message = message_of(record)
+    beside, _ = _taken_off(record.headers, TRAIL_ATTRIBUTE)
+    # An envelope may have one among the message's own headers; that beside it is the later one.
+    within, headers = _taken_off(message.headers, TRAIL_ATTRIBUTE)
+    return replace(message, headers=headers), within if beside is None else beside
+
+
 def _trail(text: bytes | None, topics: Set[str]) -> tuple[Trail | None, str | None]:
     if text is None:
         return None, None
@@ -214,14 +216,17 @@ def _trail(text: bytes | None, topics: Set[str]) -> tuple[Trail | None, str | No
     return read_trail({TRAIL_ATTRIBUTE: value}, topics)
 
 
-def _anothers(trail: Trail, message: Message) -> Trail | None:
-    """Return another group's trail: it names the message that was copied, but none of that group's tries.
+def _as_known_to(group: str, trail: Trail | None, message: Message) -> tuple[Trail | None, bool]:
+    """A message's trail as `group` knows it, and whether it is another group's.
 
-    None where it has other content than that, as when a consumer copied its headers on to a message of its own.
+    Another group's trail names the message that was copied, but none of that group's tries. It is dropped where the
+    message has other content than that, as when a consumer copied its headers on to a message of its own.
     """
+    if trail is None or trail.sent_for in ("", group):
+        return trail, False
     if _digest(trail.queue, message.key, message.value) != trail.original_id[-_DIGEST:]:
-        return None
-    return replace(trail, redrive_count=0, batch=0, generation=0)
+        return None, False
+    return replace(trail, redrive_count=0, batch=0, generation=0), True
 
 
 def _content_marks(message: Message, trail: Trail | None, message_id: str) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ from smart_redriver.kafka.engine.shelf import Shelf
 #: Outcomes of one report.
 AT_ONCE = 500
 
-#: What has not been committed past for so long is forgotten: time tells then.
+#: A message that has not been committed past for so long is forgotten: time tells then.
 LONGEST_OUT = timedelta(days=1)
 
 
@@ -145,10 +145,7 @@ class Outcomes:
         """Return ended redrives, each with the letter that came back. Reads committed offsets first, then the DLQ."""
         if not self._out:
             return []
-        topics = {one.partition.topic for one in self._out.values()}
-        committed: dict[Partition, int] = {}
-        for topic in topics:
-            committed |= self._log.committed(self._place.consumer_group, topic)
+        committed = self._committed()
         has_read_all = self._shelf.look()
         ended: list[tuple[Entry, Dead | None]] = []
         for at, one in list(self._out.items()):
@@ -163,6 +160,13 @@ class Outcomes:
             elif now - (one.entry.last_redrive or now) > LONGEST_OUT:
                 del self._out[at]
         return ended
+
+    def _committed(self) -> dict[Partition, int]:
+        """Offsets up to which the group has committed, in the topics of what is out."""
+        committed: dict[Partition, int] = {}
+        for topic in {one.partition.topic for one in self._out.values()}:
+            committed |= self._log.committed(self._place.consumer_group, topic)
+        return committed
 
     def _is_done_with(self, one: Out, committed: dict[Partition, int], now: datetime) -> bool:
         if committed.get(one.partition, 0) <= one.offset:

@@ -25,7 +25,7 @@ _LARGEST_MESSAGE = 1 << 30
 
 
 class Order(str, Enum):
-    """Whose order is kept: messages of one key, or none."""
+    """The messages whose order is kept: those of one key, or none."""
 
     KEY = "key"
     NONE = "none"
@@ -116,7 +116,7 @@ class KafkaTopics:
         """The other topics that letters go back to."""
         return self.topics[1:]
 
-    #: What holds it in the environment of a function.
+    #: The variable that holds it in the environment of a function.
     variable: ClassVar[str] = "KAFKA"
     names: ClassVar[str] = _TOPIC_NAME
 
@@ -165,6 +165,8 @@ class KafkaTopics:
             reader.faults.append(
                 Fault(setting="iam_region", seen=place.iam_region, accepted="nothing beside secret")
             )
+        if place.secret or place.iam_region:
+            reader.check_credentials(place.client)
         reader.check_names()
         if faults := reader.faults or list(_in_two_roles(place)):
             raise SettingsError(faults)
@@ -223,9 +225,14 @@ class _Reader:
         value = self._table.get("client", {})
         if not isinstance(value, dict):
             return self._fault("client", value, "a table of librdkafka's settings", {})
-        if ours := sorted(_OURS & value.keys()):
-            return self._fault("client", ", ".join(ours), "no setting that safety depends on", {})
+        if ours := sorted(OURS & value.keys()):
+            return self._fault("client", ", ".join(ours), "none that the re-driver sets itself", {})
         return {name: _setting(one) for name, one in value.items()}
+
+    def check_credentials(self, client: Mapping[str, str]) -> None:
+        if given := sorted(OUR_CREDENTIALS & client.keys()):
+            accepted = "no credentials beside secret or iam_region"
+            self._fault("client", ", ".join(given), accepted, None)
 
     def check_names(self) -> None:
         known = {one.name for one in fields(KafkaTopics)} - {"time_to_fail"}
@@ -237,18 +244,47 @@ class _Reader:
         return instead
 
 
-#: Settings of librdkafka that safety hangs on.
-_OURS = frozenset(
+#: Settings of librdkafka and its Python client that `KafkaLog` sets, by all their names: the file's would not count.
+#: And one by which a retry topic would be made whose records expire.
+OURS = frozenset(
     {
         "acks",
+        "allow.auto.create.topics",
+        "auto.commit.enable",
         "auto.offset.reset",
+        "batch.size",
         "bootstrap.servers",
+        "default.topic.config",
+        "delivery.timeout.ms",
         "enable.auto.commit",
         "enable.auto.offset.store",
         "enable.idempotence",
+        "enable.partition.eof",
+        "error_cb",
+        "fetch.wait.max.ms",
         "group.id",
         "isolation.level",
+        "linger.ms",
+        "log_level",
+        "logger",
+        "message.max.bytes",
+        "message.timeout.ms",
+        "metadata.broker.list",
+        "partitioner",
+        "queue.buffering.max.ms",
+        "request.required.acks",
         "transactional.id",
+    }
+)
+#: Those that a secret or IAM gives.
+OUR_CREDENTIALS = frozenset(
+    {
+        "oauth_cb",
+        "sasl.mechanism",
+        "sasl.mechanisms",
+        "sasl.password",
+        "sasl.username",
+        "security.protocol",
     }
 )
 

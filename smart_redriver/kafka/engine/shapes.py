@@ -261,9 +261,7 @@ def _envelope(value: bytes) -> _Envelope | None:
     except ValueError:
         return None
     fields = {name: read for name, read, _ in members}
-    topic = fields.get("original_topic")
-    tells_of_death = "attempt_count" in fields or "error_class" in fields
-    if not isinstance(topic, str) or TOPIC.fullmatch(topic) is None or not tells_of_death:
+    if not _tell_of_death(fields):
         return None
     counts = Counter(name for name, _, _ in members)
     return _Envelope(
@@ -271,6 +269,13 @@ def _envelope(value: bytes) -> _Envelope | None:
         {name: written for name, _, written in members},
         {name for name, count in counts.items() if count > 1},
     )
+
+
+def _tell_of_death(fields: Mapping[str, Any]) -> bool:
+    """Whether fields name the topic of a message, and how it failed there."""
+    topic = fields.get("original_topic")
+    names_topic = isinstance(topic, str) and TOPIC.fullmatch(topic) is not None
+    return names_topic and ("attempt_count" in fields or "error_class" in fields)
 
 
 def _members(text: str) -> Iterator[tuple[str, Any, str]]:

@@ -45,7 +45,7 @@ OLD = timedelta(hours=12)
 
 #: Letters that a receive gives at most. Ten would say to a pass that a group may go on behind them.
 FEW = 9
-#: Of these, letters that follow in the first one's group.
+#: Letters among these that follow in the first one's group.
 FOLLOWERS = 2
 
 
@@ -426,7 +426,7 @@ class Shelf:
         )
 
     def another_state(self) -> CallFailed | None:
-        """What is wrong if positions were committed with another state last. Raises CallFailed."""
+        """The fault if positions were committed with another state last. Raises CallFailed."""
         place = self._place
         notes = self._log.notes(place.group, place.dead_letters) if self._state else set()
         if notes <= {self._state}:

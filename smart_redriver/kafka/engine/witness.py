@@ -29,7 +29,7 @@ from smart_redriver.kafka.engine.shelf import Shelf
 #: Looks that are kept, one a minute: more than a verdict ever waits.
 KEPT = timedelta(hours=4)
 
-#: What dies shows for so long that the consumers have too much.
+#: Messages that die show for so long that the consumers have too much.
 LATELY = timedelta(seconds=10)
 
 #: How many messages come is taken from the minutes before the first look, until they are so long ago.

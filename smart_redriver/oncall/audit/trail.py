@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: A line has about 300 bytes and at most a few KB, an item can have 400 KB.
 LINES_PER_ITEM = 100
-#: What one BatchGetItem reads, in days.
+#: Days that one BatchGetItem reads.
 DAYS_PER_READ = 100
 KEPT = timedelta(days=400)
 _LONGEST_TEXT = 1000

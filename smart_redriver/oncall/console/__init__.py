@@ -23,7 +23,7 @@ from smart_redriver.oncall.terminal.exits import Exit, Refused
 if TYPE_CHECKING:
     from smart_redriver.oncall.deployment.session import Session
 
-#: What the extra `console` brings beside `oncall`, by the names that are imported.
+#: Packages that the extra `console` brings beside `oncall`, by the names that are imported.
 _NEEDED = ("starlette", "uvicorn")
 
 

@@ -42,7 +42,7 @@ from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.terminal.exits import Exit, Misused, Refused, explain
 
 STATIC = Path(__file__).parent / "static"
-#: What is asked is a letter of 1 MiB at the most, written as JSON.
+#: The largest request is a letter of 1 MiB, written as JSON.
 _LARGEST_REQUEST = 8 * 1024 * 1024
 _INLINE = re.compile(r"<script[^>]*>(.+?)</script>", re.DOTALL)
 

@@ -266,7 +266,7 @@ class Task(Terminal):
 #: So many are remembered, and so many may be under way.
 KEPT = 50
 AT_ONCE = 8
-#: What the letters in hand, and giving back the lease, may take.
+#: Time for the letters in hand, and to give back the lease.
 _ENDING_SECONDS = 60.0
 
 

@@ -43,11 +43,11 @@ from smart_redriver.oncall.verbs.show import Wanted, show
 
 MOST_LETTERS = 1_000
 MOST_PEEKED = 200
-#: Of a consumer's log, in characters: a page of 50 lines of a megabyte each helps nobody.
+#: Characters of a line of a consumer's log: a page of 50 lines of a megabyte each helps nobody.
 _LONGEST_LINE = 4_000
 _TREND = timedelta(hours=6)
 _TREND_PARTS = 24
-#: What `delete`, `edit`, `undo` and `export` write.
+#: The beginnings of the names of files that `delete`, `edit`, `undo` and `export` write.
 _KEPT = ("deleted", "edited", "undone", "exported")
 
 LETTERS_OPTIONS = (

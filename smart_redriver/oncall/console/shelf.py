@@ -24,7 +24,7 @@ from smart_redriver.oncall.letters.ledger_scan import stuck_entries
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.terminal import Terminal
 
-#: What was read is shown for so long, and for so many times as long as it took to read.
+#: An answer is shown for so long, and for so many times as long as it took to read.
 _SECONDS = 5.0
 _TIMES_ITS_READING = 10
 #: So long the next pages of a search are those of the same look.
@@ -149,7 +149,7 @@ class Notepad(Terminal):
 
 #: Outputs of a stack change with a deployment.
 _KNOWN_FOR_SECONDS = 30.0
-#: What AWS, or botocore, says of credentials that another login would mend.
+#: Codes of AWS, or botocore, for credentials that another login would mend.
 LOGIN_HELPS = frozenset(
     {
         "ExpiredToken",

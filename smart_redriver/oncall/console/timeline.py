@@ -20,11 +20,11 @@ OPTIONS = (Option(name="hours", about="So many hours back.", kind=Kind.WHOLE, le
 _HOURS = 3
 #: A chart has about so many points, whatever it spans.
 _POINTS = 180
-#: What is said while letters are out for less time than an outcome takes: it comes and goes with each batch.
+#: The headline while letters are out for less time than an outcome takes: it comes and goes with each batch.
 _AT_FIRST = "outcome is not due yet"
 #: Each share is of the last minutes: of one alone it jumps, as what is deleted in it was received before.
 _SMOOTHED_OVER = timedelta(minutes=5)
-#: Of a day there is a figure each eight minutes.
+#: A day has a figure each eight minutes.
 _HOLDS = timedelta(minutes=10)
 _DECIDED = ("SUCCESS", "FAILURE")
 _FIGURES = re.compile(r"[\d:,.%-]+")

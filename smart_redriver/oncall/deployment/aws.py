@@ -68,9 +68,9 @@ Connect = Callable[[str], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Whose credentials, which region and which endpoint; None leaves it to the caller's environment.
+    """Credentials, Region and endpoint of the caller; None leaves one to the caller's environment.
 
-    Of a home among several, the Region that its profile has goes before that of the environment, which is one for all.
+    For a home among several, the Region of its profile goes before that of the environment, which is one for all.
     """
 
     profile: str | None = None

@@ -17,7 +17,7 @@ from smart_redriver.oncall.terminal.exits import Misused, Refused
 #: No stack has a dot in its name.
 _ENDS = ".toml"
 
-#: What DynamoDB is called by, and what says who calls it.
+#: The services that a state table in DynamoDB needs: DynamoDB, and the one that says who calls it.
 _OF_THE_STATE = ("dynamodb", "sts")
 
 

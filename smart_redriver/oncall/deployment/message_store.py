@@ -33,7 +33,7 @@ KINDS: Mapping[TargetKind, str] = {
 }
 #: Why a letter is given back to nobody.
 UNFIT: Mapping[Unfit, str] = {
-    Unfit.UNKNOWN_ORIGIN: "it does not tell which of the listed targets failed it",
+    Unfit.UNKNOWN_ORIGIN: "it names no listed target or topic as its origin",
     Unfit.INCOMPLETE: "it does not hold what its target was given, or never failed",
 }
 

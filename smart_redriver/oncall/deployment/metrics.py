@@ -25,12 +25,12 @@ def age_of_oldest(aws: Aws, queue_url: str, now: datetime) -> timedelta | None:
     return timedelta(seconds=values[0]) if values else None
 
 
-#: What was in a queue, by the names that a course has.
+#: Metrics of the messages in a queue, by the names that a course has.
 _DEPTHS = {
     "dead_letters": ("dlq", "ApproximateNumberOfMessagesVisible", "Maximum"),
     "parked": ("lot", "ApproximateNumberOfMessagesVisible", "Maximum"),
 }
-#: What a source queue delivered, and what of it was deleted.
+#: Metrics of the messages that a source queue delivered, and of those that were deleted.
 _DELIVERIES = {
     "delivered": ("source", "NumberOfMessagesReceived", "Sum"),
     "deleted": ("source", "NumberOfMessagesDeleted", "Sum"),

@@ -23,11 +23,11 @@ from smart_redriver.oncall.terminal.words import shortened
 
 #: Other sources of the same DLQ, separated by spaces; most DLQs have none.
 _FURTHER_SOURCES = "FurtherSourceQueueUrls"
-#: What fills a DLQ where SQS does not, and hosts of targets at addresses that are not public.
+#: The origin of a DLQ that SQS does not fill, and hosts of targets at addresses that are not public.
 _ORIGIN, _PRIVATE_HOSTS = "RedriveOrigin", "RedrivePrivateHosts"
 #: Where consumers report; a stack of the first edition has none.
 _OUTCOMES = "OutcomeQueueUrl"
-#: What such a queue is called.
+#: The name of such a queue.
 _QUEUE = "RedriveQueue"
 
 
@@ -283,14 +283,14 @@ def _place(stack: str, outputs: Mapping[str, str], prefix: str) -> Place:
 
 #: How the output of a construct ends; the queue's name is before it.
 _OF_A_QUEUE = "Redriver"
-#: What each object in such an output has. An app's own JSON has not.
+#: A field that each object in such an output has, and an app's own JSON has not.
 _MARK = "RedriveFunctionName"
-#: Names all stacks of an app in this account and Region, separated by spaces; of the first one, where there are
+#: Names all stacks of an app in this account and Region, separated by spaces; the first one's output, where there are
 #: several.
 _STACKS = "RedriverStacks"
-#: Of a DLQ that SQS fills.
+#: The output of a DLQ that SQS fills.
 SOURCE = "SourceQueueUrl"
-#: Of a DLQ that SQS does not fill: what its letters go back to.
+#: The output of a DLQ that SQS does not fill: the targets that its letters go back to.
 TARGETS = "RedriveTargets"
 #: Where a queue outside of SQS is, by backend.
 LOCATIONS = {one.output: one for one in BACKENDS.values() if one.output}

@@ -40,7 +40,7 @@ def examine(session: Session) -> list[Finding]:
     return [one for name, answer in found for one in _findings(name, answer, remedy)]
 
 
-#: What is looked at where letters are in queues of SQS.
+#: Checks where letters are in queues of SQS.
 CHECKS: Mapping[str, Check] = {
     "queues": check_queues,
     "origin": check_origin,

@@ -144,7 +144,7 @@ def _not_there(target: Target, failed: CallFailed) -> Finding:
     )
 
 
-#: Who sends to a DLQ in its own name, and so needs its queue's policy. Lambda and Scheduler send in that of a role.
+#: Services that send to a DLQ in their own name, and so need its queue's policy. Lambda and Scheduler send as a role.
 _SENDERS = {Origin.SNS: "sns.amazonaws.com", Origin.EVENTBRIDGE: "events.amazonaws.com"}
 #: The key of SQS's own, whose policy lets no other service in.
 _KEY_OF_SQS = "alias/aws/sqs"

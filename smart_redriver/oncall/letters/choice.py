@@ -260,7 +260,7 @@ class Filter:
         return ", ".join(part for part in parts if part)
 
 
-#: What `read_filter` takes.
+#: Arguments that `read_filter` takes.
 _FILTERS = ("contains", "where", "since", "until", "parked_as", "error", "cause")
 
 

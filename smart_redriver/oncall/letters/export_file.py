@@ -30,7 +30,7 @@ VERSION = 1
 _NO_LETTERS = "is not a file of letters, as `redrive export` and `redrive delete` write it"
 _UNCHANGED = "Nothing was changed by this line or after it."
 
-#: Of why a letter was parked, in characters: the ledger keeps it, and the re-driver's own words are shorter.
+#: Characters of the reason why a letter was parked: the ledger keeps it, and the re-driver's own words are shorter.
 _LONGEST_REASON = 500
 
 

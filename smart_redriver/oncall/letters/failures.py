@@ -102,7 +102,7 @@ _MOST_LINES = 50
 _LONGEST_INVOCATION = timedelta(minutes=15)
 _CLOCKS_DIFFER_BY = timedelta(minutes=1)
 
-#: What can stand in quotes in CloudWatch's filter pattern without ending them.
+#: Ids that can stand in quotes in CloudWatch's filter pattern without ending them.
 _PLAIN = re.compile(r"[A-Za-z0-9-]{8,128}")
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from threading import Lock
@@ -39,7 +39,7 @@ from smart_redriver.oncall.terminal.exits import Misused
 #: A look ends well before the letters that it hides come back by themselves.
 HIDDEN_FOR = timedelta(seconds=60)
 LONGEST_LOOK = timedelta(seconds=45)
-#: What a short look gets through on AWS, at ten letters a receive. Beyond it letters are hidden for longer, so that
+#: Letters that a short look gets through on AWS, at ten a receive. Beyond it letters are hidden for longer, so that
 #: none is met twice.
 SHORT_LOOK_LETTERS = 1_000
 HIDDEN_FOR_LONG = timedelta(minutes=10)
@@ -182,27 +182,39 @@ _NO_BEGINNING = re.compile(r".{0,5}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def full_ids(session: Session, typed: Sequence[str]) -> list[str]:
-    """The ids that are meant, where the beginning of one is enough. Raises CallFailed, and Misused for two of a kind.
+    """The ids that are meant, where a beginning is enough. Raises CallFailed, and Misused for one of several ids."""
+    if all(map(_NO_BEGINNING.fullmatch, typed)):
+        return list(typed)
+    beginning = session.letter_store.beginning
+    short = {one: begun for one in typed if (begun := beginning(one)) is not None}
+    meant = _completed(session, short) if short else {}
+    return [meant.get(one, one) for one in typed]
+
+
+def _completed(session: Session, short: Mapping[str, str]) -> dict[str, str]:
+    """The ids that are meant by beginnings, by what was typed, as far as a letter has them.
 
     The ledger does not know a letter on its first visit: what it does not know is looked for in the DLQ. Where a look
     changes nothing, the DLQ is always read: it may have a second letter of this beginning.
     """
-    if all(map(_NO_BEGINNING.fullmatch, typed)):
-        return list(typed)
     store = session.letter_store
-    short = {one: begun for one in typed if (begun := store.beginning(one)) is not None}
-    if not short:
-        return list(typed)
     known = [(one.original_id, one.current_id) for one in all_entries(session)]
     if store.finds_by_id:
         known += _look_for_ids(session, sys.maxsize)[0]
-    meant = {one: _meant(begun, known) for one, begun in short.items()}
-    if not all(meant.values()) and not store.finds_by_id:
+    meant = _all_meant(short, known)
+    unknown = {one: begun for one, begun in short.items() if one not in meant}
+    if unknown and not store.finds_by_id:
         seen, cost = _look_for_ids(session, SHORT_LOOK_LETTERS)
         if seen:
             session.terminal.say(cost)
-        meant |= {one: _meant(begun, seen) for one, begun in short.items() if not meant[one]}
-    return [meant.get(one) or one for one in typed]
+        meant |= _all_meant(unknown, seen)
+    return meant
+
+
+def _all_meant(short: Mapping[str, str], known: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The known ids that are meant, by what was typed."""
+    found = {one: _meant(begun, known) for one, begun in short.items()}
+    return {one: full for one, full in found.items() if full}
 
 
 def _meant(begun: str, known: Sequence[tuple[str, str]]) -> str | None:

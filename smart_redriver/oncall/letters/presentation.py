@@ -12,7 +12,7 @@ from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.words import ago, stamp
 
-#: What keeps a letter in the DLQ, in words.
+#: Reasons why letters stay in the DLQ, in words.
 HELD = {
     HoldReason.AWAITING_VERDICT: "wait for the verdict on their batch",
     HoldReason.BACKOFF: "are on backoff",
@@ -22,19 +22,19 @@ HELD = {
     HoldReason.GROUP: "wait for an earlier letter of their message group",
     HoldReason.BLOCKED: "are poison that blocks its message group, and wait for a person",
 }
-#: What put a letter into the parking lot, in words.
+#: Reasons why a letter was parked, in words.
 PARKED = {
     ParkReason.MAX_ATTEMPTS: "failed too often while others succeeded",
     ParkReason.PERMANENT: "can never succeed, as its consumer reported",
     ParkReason.GAVE_UP: "met no working consumer for too long",
     ParkReason.UNDELIVERABLE: "is refused by its source queue or target, for its size or content",
     ParkReason.UNKNOWN_SOURCE: "came from a queue that is not served",
-    ParkReason.UNKNOWN_ORIGIN: "does not tell which of the listed targets failed it",
+    ParkReason.UNKNOWN_ORIGIN: "names no listed target or topic as its origin",
     ParkReason.INCOMPLETE: "lacks a part of its message, or never failed",
     ParkReason.EXPIRING: "was about to expire in the DLQ",
 }
 
-#: What people put there, in words.
+#: Reasons why people put a letter there, in words.
 PARKED_BY_PEOPLE = {
     "BY_HAND": "was set aside by a person",
     "IMPORTED": "was imported by a person",
@@ -98,7 +98,7 @@ def not_among_them(message_id: str) -> str:
     return f"Not among them: {message_id}. `redrive show {message_id}` looks for it."
 
 
-#: What is hidden until no known moment comes back within minutes: so long a pass or a command hides it.
+#: A letter that is hidden until no known moment comes back within minutes: so long a pass or a command hides it.
 TRY_AGAIN = "try again in five minutes"
 _IN_HAND = f"hidden: a pass or a person is working on it; {TRY_AGAIN}"
 _IN_THE_DLQ = (Status.RETURNED, Status.FAILED)

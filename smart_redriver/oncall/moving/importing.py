@@ -53,7 +53,7 @@ class Importing(ABC):
         self._session = session
         self._reasons: dict[str, str | None] = {}
         self._note = session.signed("imported", reason)
-        #: Of FIFO queues the groups that wait for a letter that was refused.
+        #: Groups of FIFO queues that wait for a letter that was refused.
         self._stopped: set[str | None] = set()
 
     def take_all(self, letters: Iterable[Kept], advance: Advance = lambda _: None) -> None:

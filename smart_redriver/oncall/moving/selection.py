@@ -35,7 +35,7 @@ from smart_redriver.oncall.terminal.table import printable
 SAMPLES = 3
 #: All letters of the DLQ are one group: none is looked at for its cause.
 IN_THE_DLQ = "in the DLQ"
-#: What is not seen of a FIFO queue.
+#: The reason why some letters of a FIFO queue can't be seen.
 CUT = "SQS hands out ten letters of a message group until the first is deleted; those behind them can't be seen."
 #: Where the ledger has counted, samples are looked for among so many letters.
 _LOOKED_AT_FOR_SAMPLES = 100

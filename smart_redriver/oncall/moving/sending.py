@@ -143,7 +143,7 @@ class SendBack:
         self._edit = edit
         self._keep = keep
         self._destinations = Destinations(session)
-        #: Of a FIFO queue the groups that wait for a letter that stays, as it was refused.
+        #: Groups of a FIFO queue that wait for a letter that stays, as it was refused.
         self._stopped: set[str | None] = set()
 
     def __call__(self, few: Sequence[Case], *, until: datetime) -> Acted:

@@ -36,7 +36,7 @@ from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.terminal import Advance, Terminal
 
 LEASED_TIME = timedelta(seconds=60)
-#: What finishing the letters in hand may take after the shift's end; the lease covers it.
+#: Time to finish the letters in hand after the leased time; the lease covers it.
 STOPPING_TIME = timedelta(seconds=30)
 #: A pass lasts four minutes at most.
 PATIENCE = timedelta(minutes=5)
@@ -131,7 +131,7 @@ HIDDEN_FOR = timedelta(minutes=5)
 _LONGEST_SLEEP_SECONDS = 5.0
 
 
-#: Of more letters nobody waits to see what became of each.
+#: Letters whose outcomes are followed at most: nobody waits to see what became of each of more.
 _MOST_FOLLOWED = 1_000
 
 
@@ -208,7 +208,7 @@ class Work:
         self._few = ENTRIES_PER_CALL if throttle is None else throttle.at_once(ENTRIES_PER_CALL)
         self._tally = Tally()
         self._left: dict[str, Letter] = {}
-        #: Of those left, how many were met once more since the last letter that was not.
+        #: Letters among those left that were met once more since the last one that was new.
         self._met_again = 0
         self._has_postponed = False
         self._lock = Lock()

@@ -235,7 +235,7 @@ class Home:
 
     @property
     def was_read(self) -> list[list[bool]]:
-        """What was read of each queue; that nothing was, of a home that can't be reached."""
+        """Whether each part of each queue was read; one that was not, for a home that can't be reached."""
         return [[False]] if self.fault else [one.was_read for one in self.glances]
 
     def to_json(self) -> dict[str, Any]:
@@ -270,7 +270,7 @@ def _look(name: str, session: Session) -> Home:
 
 
 _TITLES = ("Queue", "Circuit", "DLQ", "Parked", "Alarms and more")
-#: What neither the circuit's state nor a pause says.
+#: Topics that neither the circuit's state nor a pause tells.
 _WORTH_A_WORD = frozenset({Topic.FAILING, Topic.SILENT, Topic.KINDS, Topic.SUSPECTS})
 _WORST_FIRST = (State.OPEN, State.HALF_OPEN)
 

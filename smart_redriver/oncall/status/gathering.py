@@ -26,7 +26,7 @@ from smart_redriver.oncall.deployment.places import Place
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.status.alarms import ringing_alarms
 from smart_redriver.oncall.status.outlook import looks_every, next_step
-from smart_redriver.oncall.status.passes import ENABLED, last_pass, schedule_state
+from smart_redriver.oncall.status.passes import ENABLED, last_pass, schedule_state, silent_after
 from smart_redriver.oncall.status.snapshot import Snapshot, SourceNow
 
 _QUEUE_URL = re.compile(r"https://sqs\.(?P<region>[a-z0-9-]+)\.(?P<domain>amazonaws\.com(\.cn)?)/")
@@ -137,6 +137,7 @@ def _snapshot(session: Session, answers: dict[str, Answer[Any]], now: datetime) 
         mode=settings.mode if settings else None,
         schedule=schedule.value,
         alarms=(answers["alarms"].value if "alarms" in answers else None) or [],
+        silent_after=silent_after(settings) if settings and session.place.process else None,
         links=console_links(session.place),
         unknown={what: answer.fault for what, answer in answers.items() if answer.fault},
     )

@@ -133,6 +133,8 @@ def _orders(now: Snapshot) -> Iterator[Fact]:
         state = now.schedule or "missing"
         text = f"{state}, so no pass runs by itself: `redrive doctor`"
         yield Fact("Schedule", text, Tone.BAD)
+    elif now.is_silent:
+        yield Fact("Process", "none is at work: `redrive doctor` says more", Tone.BAD)
     elif now.looks_every:
         yield Fact("Next look", f"within {span(now.looks_every)}")
     if now.is_paused:
@@ -157,7 +159,9 @@ def _depths(now: Snapshot) -> Iterator[Fact]:
 def _alarms(now: Snapshot, *, with_full_names: bool) -> Iterator[Fact]:
     if "alarms" in now.unknown:
         return
-    if not now.alarms:
+    if now.silent_after is not None:
+        yield Fact("Alarms", "a process has none")
+    elif not now.alarms:
         yield Fact("Alarms", "none", Tone.GOOD)
     for number, alarm in enumerate(now.alarms):
         text = f"{alarm.short}: {alarm.meaning}" if alarm.meaning else alarm.short

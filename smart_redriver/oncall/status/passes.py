@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from smart_redriver.engine.config.settings import Mode
+from smart_redriver.engine.config.settings import Mode, Settings
 from smart_redriver.oncall.deployment.logs import Query, read_log
 from smart_redriver.oncall.deployment.session import Session
 
@@ -19,6 +19,8 @@ _FINISHED = "pass.finished"
 _NOTHING_EXPIRES = 366 * 86_400
 #: A day has fewer passes, and a line is some KB.
 _MOST_LINES = 5_000
+#: Passes of a process that are missing, and it is no accident any more.
+_MISSED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +83,11 @@ def last_pass(session: Session) -> EndedPass | None:
         if newest := max(reversed(passes), key=lambda one: one.at, default=None):
             return newest
     return None
+
+
+def silent_after(settings: Settings) -> timedelta:
+    """How long the last pass of a process is over when no process is at work."""
+    return _MISSED * timedelta(minutes=settings.schedule_minutes)
 
 
 def passes_between(session: Session, start: datetime, end: datetime) -> list[EndedPass]:

@@ -75,7 +75,7 @@ class SourceNow:
 class Snapshot:
     """One DLQ now, with the source queues that share it, the first one first.
 
-    None is what could not be read; `unknown` says why, by what it was.
+    None is what could not be read; `unknown` says why, by what it was. `silent_after`: of a process alone.
     """
 
     at: datetime
@@ -90,6 +90,7 @@ class Snapshot:
     mode: Mode | None = None
     schedule: str | None = None
     alarms: list[Alarm] = field(default_factory=list)
+    silent_after: timedelta | None = None
     links: dict[str, str] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)
 
@@ -124,6 +125,13 @@ class Snapshot:
     def is_scheduled(self) -> bool:
         """Whether passes run by themselves, as far as that could be read."""
         return self.schedule == ENABLED or "schedule" in self.unknown
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether passes are a process's, and none is at work."""
+        if self.silent_after is None or "last pass" in self.unknown:
+            return False
+        return self.last_pass is None or self.at - self.last_pass.at > self.silent_after
 
     @property
     def age_of_oldest(self) -> timedelta | None:

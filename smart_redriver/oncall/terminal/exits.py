@@ -11,7 +11,7 @@ from pathlib import Path
 
 from smart_redriver.engine.errors import CallFailed, DatabaseLost, RedriverError
 
-#: Of what a person gives as a reason, in characters: it is kept with the circuit, which every pass reads.
+#: Characters of a reason that a person gives: it is kept with the circuit, which every pass reads.
 LONGEST_REASON = 500
 
 

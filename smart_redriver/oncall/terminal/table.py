@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 _WIDEST = 60
 _INDENT = "    "
-#: What a line begins with, and those that it is folded into: its indentation, and the name of a fact.
+#: The beginning of a line, and of those that it is folded into: its indentation, and the name of a fact.
 _LEAD = re.compile(r" +(?:[A-Z][\w ]*: +)?|[A-Z][\w ]*: {2,}")
 _MOST_LEAD = 20
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")

@@ -52,7 +52,7 @@ class Interrupts:
 Advance = Callable[[int], None]
 
 
-#: What a table and a page fit into at the least.
+#: Columns that a table and a page fit into at the least.
 NARROWEST = 60
 
 

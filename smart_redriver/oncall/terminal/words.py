@@ -88,7 +88,7 @@ def parse_moment(text: str, now: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-#: What comes before tells that the name is a part of something longer, an ARN or an address.
+#: The character before a name tells if it is a part of something longer, as an ARN or an address.
 _ALONE = r"(?<![\w:/.-])"
 _HASHES = r"[0-9A-F]{8}-[A-Za-z0-9]+(?![\w-])"
 _STACK_ID = "-".join(f"[0-9a-f]{{{digits}}}" for digits in (8, 4, 4, 4, 12))

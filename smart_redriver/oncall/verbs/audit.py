@@ -151,7 +151,7 @@ def _note(entry: Entry) -> str:
 _MOST_LISTED = 20
 #: A redriven letter is delayed for so long at most.
 _LONGEST_DELAY = timedelta(minutes=15)
-#: What has no visibility timeout of its own is given up on within so long, as AWS Lambda does with asynchronous events.
+#: Targets without a visibility timeout give up on a letter within so long, as AWS Lambda does on asynchronous events.
 _TIME_TO_FAIL_ELSEWHERE = timedelta(hours=6)
 _WORDS = {
     Fate.DONE: "done, as their consumer reported",

@@ -25,7 +25,7 @@ from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.words import letters, stamp
 
-#: Whoever reads a terminal at night reads no more of them.
+#: People who read a terminal at night read no more of them.
 MOST_SHOWN = 20
 #: Nobody writes down in a dry run what consumers report.
 _UNHEARD = (

@@ -18,7 +18,7 @@ from smart_redriver.oncall.verbs.options import Kind, Option, Side, kept_file
 if TYPE_CHECKING:
     from smart_redriver.oncall.deployment.session import Session
 
-#: What was given, by the options' names; what was not is left out.
+#: Values that were given, by the options' names; the others are left out.
 Given = Mapping[str, Any]
 
 
@@ -153,7 +153,7 @@ _WHY = Option(
     metavar="TEXT",
     read=said,
 )
-#: Whoever comes after must learn why nothing moves, or everything.
+#: The next person must learn why nothing moves, or everything.
 _NEEDED_WHY = replace(_WHY, about="Why: `status` shows it to the next person.", is_needed=True)
 _VALIDATE = Option(
     name="validate",
@@ -175,7 +175,7 @@ _ENTRY = (
     "last_redrive, parked_at, held_until, history"
 )
 _HEADLINE = "headline [topic, colour, text, until, then]"
-#: What an order on letters tells, and what its plan.
+#: Fields that an order on letters answers with, and those of its plan.
 _MOVED = (
     "done, discarded, skipped (counts by reason), failed (counts by reason), missing (ids), "
     "not_met (hidden by then), gone (somebody else took them), interrupted"

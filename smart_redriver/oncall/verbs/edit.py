@@ -49,7 +49,7 @@ from smart_redriver.oncall.terminal.words import letters, listed
 
 _CHANGED = "somebody else has edited it meanwhile; edit it again, from what it is now"
 
-#: What a person makes of a letter's form, see `edit_form`. Raises Refused where nothing may come of it.
+#: A person's edit of a letter's form, see `edit_form`. Raises Refused where nothing may come of it.
 Hand = Callable[[str], str]
 
 
@@ -175,7 +175,7 @@ def _destination(session: Session, after: Case) -> str:
     return name
 
 
-#: What is said of a letter that the command leaves as it is.
+#: The answer for a letter that the command leaves as it is.
 UNCHANGED = "the command leaves it as it is"
 
 

@@ -16,7 +16,7 @@ from smart_redriver.oncall.terminal.table import folded_command, printable, prin
 from smart_redriver.oncall.terminal.terminal import Verbatim
 from smart_redriver.oncall.terminal.words import parse_moment, stamp
 
-#: What Lambda and Powertools put into every line; it says nothing of the event.
+#: Fields that Lambda and Powertools put into every line; they say nothing of the event.
 _OF_EVERY_LINE = frozenset(
     {
         *("cold_start", "correlation_id", "function_arn", "function_memory_size"),
@@ -29,7 +29,7 @@ _EVENT = re.compile(r"[A-Za-z_.]{1,60}")
 
 #: Lambda's own words on an invocation.
 _OF_LAMBDA = re.compile(r"(START|END|REPORT) RequestId: |INIT_START |EXTENSION\t")
-#: What makes a line metrics, in CloudWatch's embedded format; and, as JSON, one of Lambda's own.
+#: Marks of a line of metrics, in CloudWatch's embedded format, and, as JSON, of one of Lambda's own.
 _METRICS, _PLATFORM = "_aws", "platform."
 
 

@@ -69,7 +69,7 @@ def look_for(session: Session, choice: Choice, entry: Entry | None, limit: int) 
     """
     in_lot = entry is not None and entry.status is Status.PARKED
     if session.letter_store.finds_by_id:
-        return _find(session, choice, in_lot=in_lot)
+        return _find(session, choice, entry, in_lot=in_lot)
     if entry is not None and entry.status not in _LOOKED_FOR:
         return Looked()
     out_of = session.letters_in(dlq=not in_lot)
@@ -100,13 +100,16 @@ def _hidden(session: Session, entry: Entry | None, facts: QueueFacts) -> str | N
     return hidden_in_words(wait.until if wait else None, facts, session.clock())
 
 
-def _find(session: Session, choice: Choice, *, in_lot: bool) -> Looked:
+def _find(session: Session, choice: Choice, entry: Entry | None, *, in_lot: bool) -> Looked:
     """Find the letter by its id, first in the queue where it most likely is."""
     for is_parked in (in_lot, not in_lot):
         out_of = session.letters_in(dlq=not is_parked, ids=choice.ids, whole=False)
         found, _ = find(session, out_of, choice.takes, sys.maxsize)
         if found is not None:
-            return Looked(found, surely=Status.PARKED if is_parked else Status.RETURNED)
+            # A topic keeps the record of a letter that is done until it drops those before it, too.
+            is_done = entry is not None and entry.status is Status.SUCCEEDED and found.is_kept
+            there = Status.PARKED if is_parked else Status.RETURNED
+            return Looked(found, surely=None if is_done else there)
     return Looked()
 
 

@@ -21,7 +21,7 @@ from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.oncall.terminal.words import stamp
 
 _WIDTH = 12
-#: Of so many queues people are shown a page each.
+#: Up to so many queues people are shown a page for each.
 MOST_PAGES = 5
 
 

@@ -35,7 +35,7 @@ _UNKNOWN = "the ledger does not know it; `redrive import` sends it"
 _AS_IT_WAS = "it is as it was"
 _UNCHANGED = "it is in the DLQ, as it was"
 _AWAY = "its copy is not in the DLQ or the parking lot: processed, or on its way; undo again if it comes back"
-#: What the ledger says of letters there, or whose last failure was reported, and that are about to be.
+#: Statuses in the ledger of letters that are in the DLQ, or that are about to be as their last failure was reported.
 _IN_DLQ = (Status.RETURNED, Status.FAILED)
 
 

@@ -95,7 +95,7 @@ def died_lately(name: str) -> cloudwatch.GraphWidget:
 #: Where the function finds the authorities that a file of the team's names.
 _AUTHORITIES = "database-ca.pem"
 _ROOM = Path(__file__).resolve().parents[1]
-#: Of the 4 KB that a function's environment may have, what the settings leave, at their longest.
+#: The part that the settings, at their longest, leave of the 4 KB that a function's environment may have.
 #: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 MAX_DATABASE = 2_500
 

@@ -74,7 +74,7 @@ def check_access(session: Session) -> Iterator[Finding]:
     yield from check_calls(session, [(place.secret, _READ_SECRET)] if place.secret else [])
 
 
-#: What is looked at where letters are rows.
+#: Checks where letters are rows.
 CHECKS: Mapping[str, Check] = {
     "database": check_database,
     "state table": check_state,

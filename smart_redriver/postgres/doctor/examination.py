@@ -16,7 +16,7 @@ from smart_redriver.postgres.engine.place import VERIFIED, JobsDatabase
 from smart_redriver.postgres.engine.statements import composed, names_of
 
 _WHEN = "timestamp with time zone"
-#: What statements name of each, with its type, by the table's name in `JobsDatabase`. See `migration`.
+#: Columns that statements name, with their types, by the table's name in `JobsDatabase`. See `migration`.
 _COLUMNS = {
     "parked": {"redrive_trail": "text", "parked_at": _WHEN},
     "held": {"is_parked": "boolean", "row_id": "bigint", "until": _WHEN},
@@ -75,7 +75,7 @@ def _has_key(database: Database, table: str, columns: list[str]) -> bool:
     return bool(has_key)
 
 
-#: What the role needs, by the table's name in `JobsDatabase`; some of it on the whole table, some on one column.
+#: Rights that the role needs, by the table's name in `JobsDatabase`; some on the whole table, some on one column.
 _NEEDED = {
     "jobs": ("INSERT",),
     "dead_letters": ("SELECT", "DELETE"),
@@ -84,7 +84,7 @@ _NEEDED = {
     "redriven": ("SELECT", "INSERT", "UPDATE", "DELETE"),
     "looks": ("SELECT", "INSERT", "UPDATE"),
 }
-#: What it should not have: with it a fault of ours could cost the team a job.
+#: Rights that it should not have: with them a fault of ours could cost the team a job.
 _TOO_MUCH = {"jobs": ("UPDATE", "DELETE", "TRUNCATE"), "dead_letters": ("INSERT", "TRUNCATE")}
 
 #: Jobs that were tried, and of which none was ever seen in hand: fewer may all wait for their next try.

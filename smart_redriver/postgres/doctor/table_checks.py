@@ -20,7 +20,7 @@ _TIMES = ("timestamp with time zone", "timestamp without time zone")
 _TEXT = ("text", "character varying")
 #: Ids that are no numbers, as `ids` says; a number is made of their text, so that a job's may be kept as text.
 _IDS = {"uuid": ("uuid",), "text": _TEXT}
-#: What columns have to be, by their default names: statements compare them with such values, and write them.
+#: Types that columns must have, by their default names: statements compare them with such values, and write them.
 _NEEDED = {
     "id": _NUMBERS,
     "original_id": _NUMBERS,
@@ -30,7 +30,7 @@ _NEEDED = {
     "created_at": _TIMES,
     "failed_at": (*_TIMES, "date"),
 }
-#: What they are meant to be; of other types they are read as well as can be.
+#: Types that they are meant to have; columns of other types are read as well as can be.
 _MEANT = {
     "id": _WHOLE,
     "original_id": _WHOLE,
@@ -41,7 +41,7 @@ _MEANT = {
     "failed_at": _TIMES[:1],
 }
 _TEXTS = ("error_class", "error_msg", "stacktrace", "failed_by")
-#: What is read and not written: a job that goes back is in nobody's hands.
+#: Columns that are read and not written: a job that goes back is in nobody's hands.
 _ONLY_READ = ("locked_at", "in_hand_until")
 
 
@@ -59,7 +59,7 @@ class Table:
             self.ids["id"] = _IDS[kind]
         if prefix == "jobs_dlq" and "jobs.id" in place.ids:
             self.ids["original_id"] = ("uuid", *_TEXT)
-        #: What each is called, by its default name.
+        #: The name of each column, by its default name.
         self.called = {
             one: place.column(f"{prefix}.{one}")
             for one in known
@@ -263,7 +263,7 @@ _LEAVES = """
 select coalesce(nullif(array(select relid::oid from pg_partition_tree(to_regclass(%(table)s)) where isleaf), '{}'),
                 array[to_regclass(%(table)s)::oid])
 """
-#: What may keep a row from being inserted or deleted: triggers before the row, of partitions too.
+#: Triggers that may keep a row from being inserted or deleted: those before the row, of partitions too.
 _SWALLOWS = sql.SQL(
     """
 with tables as (select to_regclass(%(table)s)::oid as one union select unnest((<leaves>)))

@@ -24,7 +24,7 @@ _ADDRESS = "PGHOSTADDR"
 #: libpq's word for what the machine trusts.
 SYSTEM = "system"
 
-#: What OpenSSL says of a certificate, whatever is wrong with it.
+#: OpenSSL's words for a certificate with anything wrong.
 _REFUSED = "certificate verify failed"
 
 #: "Do you speak TLS?", and yes. https://www.postgresql.org/docs/current/protocol-message-formats.html
@@ -106,7 +106,7 @@ _GONE_AFTER = {
     "tcp_user_timeout": 30_000,  # ms
 }
 
-#: What a person's environment or service file would say otherwise. With a Kerberos ticket libpq would take its
+#: Parameters that a person's environment or service file must not set. With a Kerberos ticket libpq would take its
 #: encryption for TLS, and verify nobody; options may lead to tables of another schema.
 #: https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-GSSENCMODE
 _NOT_FROM_OUTSIDE = {"gssencmode": "disable", "ssl_min_protocol_version": "TLSv1.2", "options": ""}

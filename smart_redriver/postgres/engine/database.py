@@ -20,8 +20,8 @@ from smart_redriver.engine.errors import CallFailed, DatabaseLost
 from smart_redriver.postgres.engine.place import JobsDatabase
 from smart_redriver.postgres.engine.statements import Statements
 
-#: What was to be inserted is not there: the statements that move letters divide by how often it is, and do nothing
-#: then.
+#: A row that was to be inserted is not there: the statements that move letters divide by how often it is, and do
+#: nothing then.
 SWALLOWED = "InsertSwallowed"
 _SWALLOWED_DETAIL = (
     "a trigger keeps rows out of the table or changes their ids, or a check divides by zero: "
@@ -42,7 +42,7 @@ _MOMENT = ("08", "40", "55P03", "57P")
 
 #: A transaction that may not write, who one is, the database, a schema, resources, an operator's doing, the machine.
 _EVERYBODY = ("25", "28", "3D", "3F", "53", "57", "58")
-#: Of these: one letter may want more memory or time than there is.
+#: Exceptions among these: one letter may want more memory or time than there is.
 _SOME = ("53200", "57014")
 
 #: Rights, names, and what the table can't do. A function says so of what it does with one row.
@@ -110,7 +110,7 @@ _BEGIN: LiteralString = (
 LOST = "ConnectionClosedError"
 NO_CONNECTION = "EndpointConnectionError"
 
-#: What psycopg raises beside its own errors, of values that it can't write or read.
+#: Errors that psycopg raises beside its own, for values that it can't write or read.
 _UNREADABLE = (TypeError, ValueError, NotImplementedError)
 
 

@@ -17,7 +17,7 @@ from smart_redriver.engine.reports.outcomes import CAUSE_LENGTH, MAX_FIRST_LINE,
 #: They name no trouble: what they say does.
 GENERIC = frozenset({"", "exception", "error", "runtimeerror", "standarderror", "throwable"})
 
-#: What differs from letter to letter: quoted texts, ids, numbers.
+#: Parts that differ from letter to letter: quoted texts, ids, numbers.
 _DIFFERS = re.compile(
     r"""'[^']*' | "[^"]*" | \b[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}\b | \b0x[0-9a-fA-F]+\b | \b[0-9a-fA-F]{16,}\b | \d+""",
     re.VERBOSE,

@@ -56,9 +56,9 @@ COLUMNS = (
 #: Types of ids that are no numbers, and the columns that may be of one.
 ID_TYPES = ("uuid", "text")
 _IDS = ("jobs.id", "jobs_dlq.id")
-#: What the parking lot has beside the columns of the DLQ.
+#: Columns of the parking lot beside those of the DLQ.
 OF_PARKED = ("redrive_trail", "parked_at")
-#: What begins so is a name that statements give to values of their own, beside the columns that go along.
+#: The beginning of names that statements give to values of their own, beside the columns that go along.
 _OF_STATEMENTS = "our_"
 
 
@@ -152,9 +152,9 @@ _SECRET = re.compile(
 #: Tables by their roles, as `JobsDatabase` calls them.
 _TABLES = ("jobs", "dead_letters", "parked", "held", "redriven")
 _NEEDED = ("host", "dbname")
-#: What is said of two tables, and never of a library's one.
+#: Keys that belong to two tables, and never to a library's one.
 _OF_TWO_TABLES = ("dead_letters", "sequence", "columns", "ids", "carried", "in_hand_until")
-#: What the dead letters of a library are called: its table, and this.
+#: The end of the name for the dead letters of a library: its table comes before.
 _DEAD_PART = "_dead"
 #: Objects, by what says what each takes.
 _UNFIT = {"columns": unfit_columns, "ids": _unfit_ids}
@@ -172,7 +172,7 @@ _TEXTS = {
 #: Tries of a job where nobody says how many.
 TRIES = 3
 
-#: What workers with the kit raise for it.
+#: Errors that workers with the kit raise for a job that can never succeed.
 PERMANENT = ("smart_redriver.consumer.errors.PermanentError",)
 
 #: libpq's modes that let nobody between; the others are for a socket or a loopback of one's own machine.

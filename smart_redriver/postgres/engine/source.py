@@ -21,7 +21,7 @@ _CALL = "RedriveLetters"
 #: The largest statement: the letters of a round.
 MOST_LETTERS = 100
 
-#: What the table took so lately speaks for it. It may change at any moment, and this object outlives a pass.
+#: A letter that the table took so lately speaks for it. It may change at any moment, and this object outlives a pass.
 _LATELY = timedelta(minutes=1)
 
 

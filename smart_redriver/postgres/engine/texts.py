@@ -170,8 +170,8 @@ group by r.row_id
 """
 
 _AS_IT_IS: dict[LiteralString, LiteralString] = {"<as read>": "", "<payload>": "g.our_payload"}
-#: Of letters that a person has edited: `befores` are their payloads as they were read, `payloads` what they are to be.
-#: What somebody has changed meanwhile is left.
+#: Parts for letters that a person has edited: `befores` are their payloads as they were read, `payloads` what they are
+#: to be. A letter that somebody has changed meanwhile is left.
 _EDITED: dict[LiteralString, LiteralString] = {
     "<as read>": """
     and coalesce(d.{d_payload}::text, '') = (%(befores)s::text[])[array_position(%(rows)s::bigint[], {d_row}::bigint)]

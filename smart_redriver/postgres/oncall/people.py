@@ -252,7 +252,7 @@ class PeoplesSource(JobsSource):
         return composed(EDITED_TEXTS[is_parked], {**names_of(place), "payload_type": kind})
 
 
-#: What a person agrees to is counted, and not estimated.
+#: Letters that a person agrees to are counted, and not estimated.
 _COUNTED = 1 << 40
 
 

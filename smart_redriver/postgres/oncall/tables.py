@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from smart_redriver.postgres.engine.database import Database
     from smart_redriver.postgres.oncall.people import PeoplesLetters, PeoplesLot
 
-#: Of a deeper table the latest tell enough.
+#: The latest letters of a deeper table tell enough.
 LATEST = 100_000
 
 
@@ -76,7 +76,7 @@ def _add(group: Counted, letters: int, since: Any, row: int) -> None:
     group.row = max(group.row, row)
 
 
-#: What a bigint can be. https://www.postgresql.org/docs/current/datatype-numeric.html
+#: The range of a bigint. https://www.postgresql.org/docs/current/datatype-numeric.html
 _NUMBERS = range(-(1 << 63), 1 << 63)
 _MOST_DIGITS = 19
 
@@ -140,7 +140,7 @@ def about(database: Database, ids: Iterable[str]) -> set[str]:
 #: Causes that are told with an example.
 _WITH_EXAMPLE = 50
 
-#: What the ledger says of letters of the DLQ and of the parking lot. Those that were sent are gone where they are done.
+#: Statuses of letters in the DLQ and in the parking lot. Those that were sent are gone where they are done.
 _IN_A_TABLE = (Status.RETURNED, Status.FAILED, Status.PARKED)
 
 _NONE_TO_PUT_BACK = (
