@@ -161,7 +161,7 @@ def _fallen(
     was_mixed = not known.live.is_expected and is_mixed(circuit, batch.sent_at, settings)
     if known.is_mixed or (known.is_mixed is None and was_mixed):
         after = replace(after, mixed_at=now)
-    if known.succeeded and not judgement.is_overload:
+    if known.succeeded and not judgement.is_overload and batch.generation == circuit.generation:
         after = replace(after, fared=circuit.fared.and_then(known.failed, known.succeeded))
     after = _record(after, batch, judgement, settings, now, roll)
     if is_whole:
@@ -224,7 +224,7 @@ def charge(circuit: Circuit, returns: Mapping[tuple[int, bool], int]) -> Circuit
             circuit = circuit.with_batch(batch)
         elif (judged := circuit.judged_batch(batch_id)) and not was_suspect:
             circuit = _with_judged(circuit, replace(judged, returned=judged.returned + count))
-            if judged.verdict is Verdict.SUCCESS:
+            if judged.verdict is Verdict.SUCCESS and judged.generation == circuit.generation:
                 circuit = replace(circuit, fared=circuit.fared.and_also(count))
         if tally := circuit.tally(batch_id):
             circuit = circuit.with_tally(replace(tally, came_back=tally.came_back + count))

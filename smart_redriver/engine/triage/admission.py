@@ -220,7 +220,9 @@ class Admission:
         controls = CONTROLS
         if self._is_quiet:
             controls = _enough_controls(circuit, len(due) - len(unblemished))
-        if len(unblemished) < CONTROLS_AMONG - CONTROLS + controls and not (unblemished and is_verdict_due):
+        if len(unblemished) < CONTROLS_AMONG - CONTROLS + controls and not (
+            unblemished and is_verdict_due
+        ):
             return _later_controls(unblemished, controls // 2)
         suspects = {
             case.message_id
