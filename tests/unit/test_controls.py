@@ -9,7 +9,7 @@ import pytest
 
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.model.batch import Verdict
-from smart_redriver.engine.model.circuit import MOST_FLAPS, Circuit
+from smart_redriver.engine.model.circuit import MOST_FLAPS, Circuit, Fared
 from smart_redriver.engine.model.permit import Permit
 from smart_redriver.engine.triage.admission import (
     CONTROLS,
@@ -50,8 +50,11 @@ def controls(
     *,
     is_end: bool = True,
     awaits_suspects: bool = False,
+    is_quiet: bool = False,
 ) -> list[str]:
-    one = Admission(circuit, permit, UNLIMITED, NOW, awaits_suspects=awaits_suspects)
+    one = Admission(
+        circuit, permit, UNLIMITED, NOW, awaits_suspects=awaits_suspects, is_quiet=is_quiet
+    )
     decided = one.decide(cases, [0.0] * len(cases), circuit, TERMS, NOW, is_end=is_end)
     held = {case.message_id: decision for case, decision in decided if isinstance(decision, Hold)}
     return [name for name, hold in held.items() if hold.reason is HoldReason.CONTROL]
@@ -85,6 +88,32 @@ def test_what_came_back_already_is_no_control_where_others_were_never_tried() ->
     returned = a_return(last_redrive=ago(minutes=5))
 
     assert controls([*ENOUGH, returned]) == LAST
+
+
+def test_on_a_quiet_queue_more_stay_where_more_may_be_poison() -> None:
+    """One of thirty failed: two are hardly both poison. Half of them failed: six hardly are."""
+    few_fail = replace(AMONG_SUSPECTS, fared=Fared(failed=1, succeeded=29))
+    many_fail = replace(AMONG_SUSPECTS, fared=Fared(failed=50, succeeded=50))
+    plenty = unblemished(40)
+
+    assert len(controls(plenty, few_fail, is_quiet=True)) == 4
+    assert len(controls(plenty, many_fail, is_quiet=True)) == 12
+    assert len(controls(plenty, many_fail)) == CONTROLS
+
+
+def test_on_a_quiet_queue_half_of_them_go_at_a_time() -> None:
+    many_fail = replace(AMONG_SUSPECTS, fared=Fared(failed=50, succeeded=50))
+    twelve = unblemished(12)
+
+    assert controls(twelve, many_fail, is_quiet=True) == [one.message_id for one in twelve[-6:]]
+
+
+def test_on_a_quiet_queue_they_stay_even_where_there_is_no_room_for_all_suspects() -> None:
+    suspects = [a_suspect() for _ in range(3)]
+    room = Permit(limit=len(ENOUGH) + 1, reason="window")
+
+    assert len(controls([*suspects, *ENOUGH], permit=room, is_quiet=True)) > CONTROLS
+    assert controls([*suspects, *ENOUGH], permit=room) == []
 
 
 def test_nobody_stays_while_the_dlq_shows_more_letters_to_come() -> None:

@@ -25,13 +25,21 @@ def test_only_a_success_is_a_strike_and_lets_the_window_grow(case: Case) -> None
         assert judgement.vouched_per_minute == 0
 
 
+def beside_some(evidence: Evidence) -> Evidence:
+    """The same where producers' messages were there, too, and nobody knows what became of them."""
+    return replace(evidence, live=Live(met=3, is_expected=True))
+
+
 @pytest.mark.parametrize(
     ("case", "is_strike"),
     [
         (Case(evidence=shown(4)), True),
         (Case(evidence=shown(9, failed=1), batch=a_batch(size=10)), True),
-        (Case(evidence=shown(6, failed=4), batch=a_batch(size=10)), False),
-        (Case(evidence=shown(6), batch=a_batch(size=10)), False),
+        (Case(evidence=shown(6, failed=4), batch=a_batch(size=10)), True),
+        (Case(evidence=shown(1, failed=3)), True),
+        (Case(evidence=beside_some(shown(6, failed=4)), batch=a_batch(size=10)), False),
+        (Case(evidence=beside_some(shown(6)), batch=a_batch(size=10)), False),
+        (Case(evidence=beside_some(shown(1, failed=3))), False),
         (Case(evidence=beside(WELL, failed=4)), True),
         (Case(evidence=beside(WELL, suspects_failed=4), batch=of_suspects(4)), True),
         (Case(evidence=shown(suspects_failed=4), batch=of_suspects(4)), False),
@@ -41,8 +49,11 @@ def test_only_a_success_is_a_strike_and_lets_the_window_grow(case: Case) -> None
     ids=[
         "others of the batch succeeded",
         "one of ten failed",
-        "nearly half failed: that is how the consumer is",
-        "nearly half may have failed",
+        "nearly half failed, and nobody else will tell",
+        "most failed, and nobody else will tell",
+        "nearly half failed beside live messages: that is how the consumer is",
+        "nearly half may have failed beside live messages",
+        "most failed beside live messages",
         "live messages succeeded",
         "live messages succeeded beside suspects",
         "suspects alone, and nobody to compare them with",

@@ -123,7 +123,7 @@ def _after_batch(
         window = _grown(window, batch, judgement, vouched)
         good = min(circuit.window, batch.size + circuit.outstanding)
     # A success in which nearly half came back calms nobody: the consumer may be up and down within one batch.
-    calming = circuit.success_count if judgement.is_strike else 0
+    calming = circuit.success_count if judgement.is_clear else 0
     is_shaken = circuit.is_shaken and calming < settings.failure_threshold + circuit.flaps
     return replace(
         circuit,

@@ -5,6 +5,7 @@ Data and arithmetic only. `verdict.py` weighs a batch, `judging.py` lets verdict
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -99,6 +100,36 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fared:
+    """How letters of which nothing was known fared lately, while others succeeded; half of it is forgotten at each verdict.
+
+    Attributes:
+        failed, succeeded: letters.
+
+    """
+
+    failed: int = 0
+    succeeded: int = 0
+
+    def and_then(self, failed: int, succeeded: int) -> Fared:
+        """Both of a further batch beside half of what was known."""
+        return Fared(failed=self.failed // 2 + failed, succeeded=self.succeeded // 2 + succeeded)
+
+    def and_also(self, failed: int) -> Fared:
+        """Letters of a batch that succeeded came back late."""
+        return replace(self, failed=self.failed + failed)
+
+    def chance_that_all_fail(self, letters: int) -> float:
+        """How likely so many letters are to fail, all of them, of a consumer that is as it was.
+
+        It is the predictive probability of the share that fails, of which nothing was known at first (Laplace's rule
+        of succession).
+        """
+        failed, seen = self.failed + 1, self.failed + self.succeeded + 2
+        return math.prod((failed + n) / (seen + n) for n in range(letters))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Circuit:
     """The breaker's memory for one queue.
 
@@ -122,6 +153,7 @@ class Circuit:
         suspect_succeeded_at: when a verdict last showed that a suspect had succeeded: chance has a hand in failures.
         mixed_at: when a batch was judged last beside which many messages without strikes failed, and others succeeded;
             or, after it, one beside which nobody succeeded.
+        fared: how letters fared beside others that succeeded.
         contradicted_at: when a letter was last met in the DLQ that had been reported as succeeded.
         dlq_sweep_at, urgent_sweep_at, lot_sweep_at: when the retention guard looks through a queue next: the DLQ
             while nothing flows, the DLQ while letters flow, the parking lot. None: not yet known.
@@ -159,6 +191,7 @@ class Circuit:
     heard_at: datetime | None = None
     suspect_succeeded_at: datetime | None = None
     mixed_at: datetime | None = None
+    fared: Fared = Fared()
     contradicted_at: datetime | None = None
     dlq_sweep_at: datetime | None = None
     urgent_sweep_at: datetime | None = None

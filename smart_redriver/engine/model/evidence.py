@@ -108,6 +108,10 @@ class Evidence:
     are_books_late: bool = False
     is_heard: bool = False
 
+    def unknown_of(self, batch: Batch) -> int:
+        """Letters of the batch of which nothing is known."""
+        return max(0, batch.size - self.succeeded - self.failed - self.suspects_failed)
+
     @property
     def is_mixed(self) -> bool | None:
         """Whether many fail of whom nothing was known while others succeed; None where nobody succeeds.

@@ -19,12 +19,16 @@ from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import Evidence
 from smart_redriver.engine.model.permit import cause_cool_down, is_mixed
 from smart_redriver.engine.model.tally import counted
-from smart_redriver.engine.model.verdict import Judgement, weigh
+from smart_redriver.engine.model.verdict import Judgement, known_by, weigh
 
 #: Letters were too many at once where less than this share of them succeeded that had succeeded of fewer letters, and
 #: these were enough for chance to have little part in it.
 SHARE_OF_TOO_MANY = 0.35
 FEWEST_TO_COMPARE = 5
+
+#: Where many letters fail beside others that succeed, so many of them fail in a row by chance as seldom as an outage
+#: begins.
+CHANCE_OF_OUTAGE = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +76,10 @@ def judge(
         if judgement.is_mixture and circuit.flaps:
             # Where the consumer is up and down, a mixture is what met both.
             judgement = replace(judgement, verdict=Verdict.FAILURE, shown_window=0)
+        if judgement.verdict is Verdict.FAILURE:
+            judgement = _unless_by_chance(judgement, circuit, batch, known, settings, now)
         if judgement.verdict is Verdict.SUCCESS and _were_too_many(circuit, batch, known):
-            judgement = replace(judgement, is_overload=True)
+            judgement = replace(judgement, is_overload=True, is_strike=judgement.is_clear)
         after = circuit
         if judgement.verdict is not None:
             after = _fallen(
@@ -82,6 +88,34 @@ def judge(
         rulings.append(_ruling(batch, judgement, circuit, after))
         circuit = after
     return circuit, tuple(rulings)
+
+
+def _unless_by_chance(
+    judgement: Judgement,
+    circuit: Circuit,
+    batch: Batch,
+    evidence: Evidence,
+    settings: Settings,
+    now: datetime,
+) -> Judgement:
+    """A failure, unless as many letters fail by chance where many do beside others that succeed.
+
+    Those of which nothing is known yet may have succeeded. Where there are live messages, these tell it.
+    """
+    is_quiet = circuit.state is State.CLOSED and not evidence.live.met
+    if not is_quiet or not is_mixed(circuit, batch.sent_at, settings):
+        return judgement
+    if evidence.unknown_of(batch) and now < known_by(batch, evidence):
+        return replace(judgement, verdict=None, reason="others may have succeeded")
+    in_a_row = 0 if evidence.succeeded else evidence.failed
+    for judged in reversed(circuit.judged):
+        if judged.verdict is Verdict.SUCCESS or judged.generation != circuit.generation:
+            break
+        in_a_row += judged.returned
+    if circuit.fared.chance_that_all_fail(in_a_row) <= CHANCE_OF_OUTAGE:
+        return judgement
+    reason = f"{judgement.reason}, as many do beside others that succeed"
+    return replace(judgement, verdict=Verdict.NO_EVIDENCE, reason=reason, was_alone=True)
 
 
 def _were_too_many(circuit: Circuit, batch: Batch, evidence: Evidence) -> bool:
@@ -97,7 +131,7 @@ def _were_too_many(circuit: Circuit, batch: Batch, evidence: Evidence) -> bool:
     if smaller is None or evidence.failed <= evidence.succeeded:
         return False
     shown = smaller.size - max(smaller.seen_again, smaller.unaccounted)
-    return evidence.succeeded < SHARE_OF_TOO_MANY * shown / smaller.size * batch.size
+    return evidence.succeeded < SHARE_OF_TOO_MANY * shown / smaller.size * batch.unblemished
 
 
 def _fallen(
@@ -127,10 +161,12 @@ def _fallen(
     was_mixed = not known.live.is_expected and is_mixed(circuit, batch.sent_at, settings)
     if known.is_mixed or (known.is_mixed is None and was_mixed):
         after = replace(after, mixed_at=now)
+    if known.succeeded and not judgement.is_overload and batch.generation == circuit.generation:
+        after = replace(after, fared=circuit.fared.and_then(known.failed, known.succeeded))
     after = _record(after, batch, judgement, settings, now, roll)
     if is_whole:
         after = _free_causes(after, batch, now)
-    if judgement.is_strike or judgement.is_mixture:
+    if verdict is Verdict.SUCCESS:
         after = _hold_causes(after, batch.heard, settings, now, roll)
     return after
 
@@ -188,6 +224,8 @@ def charge(circuit: Circuit, returns: Mapping[tuple[int, bool], int]) -> Circuit
             circuit = circuit.with_batch(batch)
         elif (judged := circuit.judged_batch(batch_id)) and not was_suspect:
             circuit = _with_judged(circuit, replace(judged, returned=judged.returned + count))
+            if judged.verdict is Verdict.SUCCESS and judged.generation == circuit.generation:
+                circuit = replace(circuit, fared=circuit.fared.and_also(count))
         if tally := circuit.tally(batch_id):
             circuit = circuit.with_tally(replace(tally, came_back=tally.came_back + count))
     return circuit

@@ -34,9 +34,9 @@ MANY_LIVE_SUCCESSES = 15
 #: A try that failed is repeated after the visibility timeout; beyond this, one that failed has to do.
 LONG_VISIBILITY = timedelta(minutes=10)
 
-#: Where nearly half of a batch comes back, that is how the consumer is, and no letter's fault: a return is a strike
-#: where less than this share of what makes a failure came back.
-STRIKE_SHARE = 0.8
+#: Where nearly half of a batch comes back, the consumer may be up and down within it: a success is clear where less than
+#: this share of what makes a failure came back.
+CLEAR_SHARE = 0.8
 
 #: Among so many times as many suspects that came back, a letter without strikes that came back, too, is no outage.
 FEW_AMONG_SUSPECTS = 3
@@ -57,6 +57,7 @@ class Judgement:
     Attributes:
         verdict: None while it has to wait.
         is_strike: whether a return from this batch speaks against the letter.
+        is_clear: clearly too few came back for a failure, or others vouch for the consumer.
         was_alone: suspects came back, and nobody was there to compare them with.
         overturned_at: for a success shown by the batch itself, how many returns would overturn it; else 0.
         growth: what the window may be multiplied by.
@@ -70,6 +71,7 @@ class Judgement:
     verdict: Verdict | None
     reason: str
     is_strike: bool = False
+    is_clear: bool = False
     was_alone: bool = False
     overturned_at: int = 0
     growth: int = 1
@@ -128,10 +130,12 @@ def _shown_success(batch: Batch, evidence: Evidence, settings: Settings) -> Judg
     is_one_more = worst == 1 and evidence.suspects_failed >= FEW_AMONG_SUSPECTS
     if not succeeded or (worst >= settings.failure_rate * weight and not is_one_more):
         return None
+    is_clear = is_one_more or worst < CLEAR_SHARE * settings.failure_rate * weight
     return Judgement(
         verdict=Verdict.SUCCESS,
         reason=f"{succeeded} of {batch.size} succeeded",
-        is_strike=is_one_more or worst < STRIKE_SHARE * settings.failure_rate * weight,
+        is_strike=is_clear or not evidence.live.met,
+        is_clear=is_clear,
         # More have to return than were counted as failed for it: what it was judged by can't turn it round.
         overturned_at=max(math.ceil(settings.failure_rate * weight), worst + 1),
         growth=GROWTH_WHERE_SHOWN,
@@ -153,6 +157,7 @@ def _vouched_success(batch: Batch, evidence: Evidence, settings: Settings) -> Ju
         verdict=Verdict.SUCCESS,
         reason=f"{came_back} of {batch.size} returned, but {live.succeeded} {messages} succeeded",
         is_strike=True,
+        is_clear=True,
         growth=GROWTH_WHERE_VOUCHED,
         vouched_per_minute=live.per_minute,
         is_beyond_doubt=live.succeeded >= MANY_LIVE_SUCCESSES,
@@ -164,7 +169,8 @@ def _mixture(
 ) -> Judgement | None:
     """As many failed as in an outage, ours or producers', and others succeeded: there is none.
 
-    Whether those that failed are at fault is for their next tries to show: they are strikes for nobody.
+    Those that failed may be at fault. Beside producers' messages their next tries will show it; without these nothing
+    may succeed beside them again.
     """
     succeeded, failed = evidence.succeeded, evidence.failed
     weight = batch.size - evidence.suspects_failed
@@ -177,6 +183,7 @@ def _mixture(
     return Judgement(
         verdict=Verdict.SUCCESS,
         reason=f"{failed} of {batch.size} returned, but {succeeded} messages succeeded",
+        is_strike=not evidence.live.met,
         shown_window=GROWTH_WHERE_SHOWN * succeeded,
     )
 
@@ -213,7 +220,7 @@ def _shown_failure(
         )
     # Reports and returns that contradict each other are no excuse for anybody.
     are_few = 0 < weight <= suspects_failed // FEW_AMONG_SUSPECTS and came_back <= batch.size
-    if has_failed and are_few and came_back < batch.size and now < _known_by(batch, evidence):
+    if has_failed and are_few and came_back < batch.size and now < known_by(batch, evidence):
         return None  # one more that succeeded would make strikes of it
     if not is_canary and (not has_failed or are_few):
         return Judgement(
@@ -260,7 +267,7 @@ def _nothing_but_failed_tries(
 def _unknown(batch: Batch, evidence: Evidence, now: datetime) -> Judgement:
     if now < batch.due_at:
         return Judgement(verdict=None, reason="letters are out")
-    if now < _known_by(batch, evidence):
+    if now < known_by(batch, evidence):
         return Judgement(verdict=None, reason="the source queue's books are late")
     if not evidence.has_books and now < batch.due_at + LONGEST_WAIT_WITHOUT_BOOKS:
         return Judgement(verdict=None, reason="the source queue's books can't be read")
@@ -269,7 +276,7 @@ def _unknown(batch: Batch, evidence: Evidence, now: datetime) -> Judgement:
     return Judgement(verdict=Verdict.NO_EVIDENCE, reason="what became of the letters is not known")
 
 
-def _known_by(batch: Batch, evidence: Evidence) -> datetime:
+def known_by(batch: Batch, evidence: Evidence) -> datetime:
     """When its letters had time to fail, and late books to tell of it."""
     late = LONGEST_WAIT_FOR_LATE_BOOKS if evidence.are_books_late else timedelta()
     return batch.due_at + late

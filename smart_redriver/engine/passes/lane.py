@@ -51,6 +51,9 @@ from smart_redriver.engine.triage.cause_gate import CauseGate
 from smart_redriver.engine.triage.decision import Decision
 from smart_redriver.engine.triage.triage import Terms
 
+#: The last minutes of the books that tell whether live messages still come.
+LATELY = 5
+
 #: Returns seen, by the batch that they come from and whether the letter was a suspect.
 Returns = Counter[tuple[int, bool]]
 
@@ -142,6 +145,11 @@ class Lane:
             for one in self.circuit.pending
             if self.books and (account := self.books.account(one.sent_at))
         )
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether hardly any live messages came lately that letters could be compared with."""
+        return bool(self.books) and sum(self._live_minutes()[-LATELY:]) < FEWEST_LIVE_SUCCESSES
 
     def compares(self, letters: int, now: datetime) -> bool:
         """Whether most letters of a quiet DLQ may go, suspects among them: which go together is decided of all at once.
@@ -322,6 +330,7 @@ class Lane:
             now,
             self._gate,
             awaits_suspects=self._awaits_suspects(now),
+            is_quiet=self.is_quiet,
             can_delay=bool(self.source.longest_delay),
         )
 

@@ -31,6 +31,12 @@ from smart_redriver.engine.triage.triage import Terms, failed_at, hold_unless_ex
 #: Letters that stay as controls, and among how many at least.
 CONTROLS = 3
 CONTROLS_AMONG = 8
+
+#: Where many letters fail beside others that succeed, a control may be poison, too. So many stay that all of a half of
+#: them are so seldom; and at most so many in a half.
+CHANCE_OF_NO_CONTROL = 0.02
+MOST_CONTROLS = 12
+
 #: Suspects wait no longer to be compared: where producers' messages keep coming, some batch is always out.
 CONTROLS_PATIENCE = timedelta(hours=1)
 
@@ -64,6 +70,7 @@ class Admission:
         gate: CauseGate | None = None,
         *,
         awaits_suspects: bool,
+        is_quiet: bool = False,
         can_delay: bool = True,
     ) -> None:
         self.room = permit.limit
@@ -73,6 +80,7 @@ class Admission:
         self._nearly_convicted = 0
         self._settings = settings
         self._awaits_suspects = awaits_suspects
+        self._is_quiet = is_quiet
         self._has_met_suspects = awaits_suspects
         #: Until when suspects are hidden that nobody can delay, as far as was seen.
         self.suspects_until = circuit.suspects_until
@@ -209,14 +217,19 @@ class Admission:
         unblemished = [case for case, decision in due if decision.is_unblemished]
         unblemished.sort(key=attrgetter("redrives"), reverse=True)
         is_verdict_due = bool(circuit.pending) or self._awaits_suspects
-        if len(unblemished) < CONTROLS_AMONG and not (unblemished and is_verdict_due):
-            return _lone_control(unblemished)
+        controls = CONTROLS
+        if self._is_quiet:
+            controls = _enough_controls(circuit, len(due) - len(unblemished))
+        if len(unblemished) < CONTROLS_AMONG - CONTROLS + controls and not (
+            unblemished and is_verdict_due
+        ):
+            return _later_controls(unblemished, controls // 2)
         suspects = {
             case.message_id
             for case, decision in due
             if not decision.is_unblemished and now < failed_at(case, terms, now) + CONTROLS_PATIENCE
         }
-        return suspects | {case.message_id for case in unblemished[-CONTROLS:]}
+        return suspects | {case.message_id for case in unblemished[-controls:]}
 
     def _wants_controls(
         self, due: Sequence[tuple[Case, Redrive]], circuit: Circuit, *, is_end: bool
@@ -227,7 +240,9 @@ class Admission:
             or circuit.has_suspects
             or any(_came_back_from_a_success(case, circuit) for case, _ in due)
         )
-        is_last = is_end and len(due) < self.room
+        # Where nobody else succeeds, those that can be compared with must not all have gone before the suspects.
+        waiting = [one for one in due if one[1].is_unblemished] if self._is_quiet else due
+        is_last = is_end and len(waiting) < self.room
         return is_last and self._has_met_suspects and not self._is_trial
 
     def _order(self, case: Case, decision: Redrive) -> tuple[bool, int, bool, timedelta, datetime]:
@@ -272,14 +287,30 @@ class Admission:
         return 0 < decision.strikes >= self._settings.max_attempts - 1
 
 
-def _lone_control(unblemished: Sequence[Case]) -> set[str]:
-    """The last of a few letters without strikes, the least redriven, where the one before it went no oftener.
+def _enough_controls(circuit: Circuit, suspects: int) -> int:
+    """How many letters stay, so that a good one is likely among either half of them.
 
-    Not beside those alone that were tried in vain: they may all be suspects that nobody knows of.
+    The suspects that were met now may have failed since the last verdict.
     """
-    if len(unblemished) > 1 and unblemished[-2].redrives == unblemished[-1].redrives:
-        return {unblemished[-1].message_id}
-    return set()
+    if not circuit.fared.succeeded:
+        return CONTROLS
+    fared = replace(circuit.fared, failed=max(circuit.fared.failed, suspects))
+    half = next(
+        n
+        for n in range(1, MOST_CONTROLS + 1)
+        if n == MOST_CONTROLS or fared.chance_that_all_fail(n) <= CHANCE_OF_NO_CONTROL
+    )
+    return max(CONTROLS, 2 * half)
+
+
+def _later_controls(unblemished: Sequence[Case], most: int) -> set[str]:
+    """Up to half of the letters without strikes that were redriven least: the others go now, and these with later suspects.
+
+    Beside those that were tried in vain nobody stays: they may all be suspects that nobody knows of.
+    """
+    least = [one for one in unblemished if one.redrives == unblemished[-1].redrives]
+    kept = min(most, len(least) // 2)
+    return {case.message_id for case in least[len(least) - kept :]}
 
 
 def _awaiting(case: Case, strikes: int, terms: Terms, now: datetime) -> Hold | Park:
