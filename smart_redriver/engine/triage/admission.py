@@ -288,7 +288,7 @@ class Admission:
 
 
 def _enough_controls(circuit: Circuit, suspects: int) -> int:
-    """How many letters stay, so that a good one is likely among either half of them.
+    """How many letters stay, so that a good one is likely among those that go first, the larger half of them.
 
     The suspects that were met now may have failed since the last verdict.
     """
@@ -300,7 +300,7 @@ def _enough_controls(circuit: Circuit, suspects: int) -> int:
         for n in range(1, MOST_CONTROLS + 1)
         if n == MOST_CONTROLS or fared.chance_that_all_fail(n) <= CHANCE_OF_NO_CONTROL
     )
-    return max(CONTROLS, 2 * half)
+    return max(CONTROLS, 2 * half - 1)
 
 
 def _later_controls(unblemished: Sequence[Case], most: int) -> set[str]:
