@@ -207,22 +207,31 @@ def _allow_closed(circuit: Circuit, settings: Settings, now: datetime) -> Permit
     probe = Permit(limit=settings.canary_size, reason=reason, is_probe=True)
     limit = max(0, window - circuit.outstanding)
     free = Permit(limit=limit, reason=reason if limit else f"{reason}, all of it out")
-    is_fresh = circuit.probed_at is not None and now - circuit.probed_at <= FRESH
-    has_only_probes_out = all(one.is_probe for one in circuit.pending)
-    if circuit.is_shaken and is_fresh and has_only_probes_out:
+    is_trusted = circuit.is_shaken and _is_fresh(circuit, now)
+    if is_trusted and all(one.is_probe for one in circuit.pending):
         # Where verdicts are slower than probes, some are always out: they must not keep from going what they were sent for.
         return replace(free, limit=free.limit or window)
     if circuit.pending and _is_in_doubt(circuit, settings, now):
         return replace(probe, reason=f"{reason}, nothing known of what is out: a probe")
-    if not circuit.is_shaken:
-        return free
+    return _one_at_a_time(circuit, free, probe) if circuit.is_shaken else free
+
+
+def _one_at_a_time(circuit: Circuit, free: Permit, probe: Permit) -> Permit:
+    """After a failure: a probe, or a batch that is as small; while batches are out, only what is left of one."""
     if circuit.pending:
+        has_only_probes_out = all(one.is_probe for one in circuit.pending)
         if circuit.rate is not None and free.limit and not has_only_probes_out:
             return free  # what the rate held back: together they are one batch
-        return Permit(limit=0, reason=f"{reason}, one batch at a time after a failure")
-    if window <= settings.canary_size:
+        reason = f"{probe.reason}, one batch at a time after a failure"
+        return Permit(limit=0, reason=reason)
+    if free.limit <= probe.limit:
         return free
     return replace(probe, reason="a probe, as a batch failed lately")
+
+
+def _is_fresh(circuit: Circuit, now: datetime) -> bool:
+    """Whether the last verdict was a success, and fell so lately that a full batch may follow."""
+    return circuit.probed_at is not None and now - circuit.probed_at <= FRESH
 
 
 def _is_in_doubt(circuit: Circuit, settings: Settings, now: datetime) -> bool:

@@ -1,4 +1,4 @@
-"""What one batch shows about the consumer: ordered rules, the first that applies. Pure: evidence in, verdict out.
+"""The verdict on one batch: ordered rules, the first that applies. Pure: evidence in, verdict out.
 
 `docs/verdicts.md` tells the same in prose. Success is shown, never presumed: what stays unknown when its time is up
 is no evidence. A verdict falls as soon as it is certain, in either direction.
@@ -45,7 +45,7 @@ FEW_AMONG_SUSPECTS = 3
 #: them may be poison.
 MIXED_SHARE = 0.1
 
-#: What a success lets the window grow by: shown by the letters themselves, or vouched for by others.
+#: A success lets the window grow by so much: shown by the letters themselves, or vouched for by others.
 GROWTH_WHERE_SHOWN = 4
 GROWTH_WHERE_VOUCHED = 2
 
@@ -203,34 +203,43 @@ def _shown_failure(
 ) -> Judgement | None:
     """So many failed that even the success of all that are unknown would not turn it, and nobody vouches.
 
-    Of suspects nothing could be expected but that they return: it shows nothing about a consumer that was well,
-    and that one is well again it does not show either.
+    Suspects are expected to return. Their return says nothing about a consumer that was well, nor does it show that
+    one is well again.
     """
     failed, suspects_failed = evidence.failed, evidence.suspects_failed
     weight = batch.size - suspects_failed
-    has_failed = failed > 0 and failed >= settings.failure_rate * weight
+    has_failed = failed >= max(1, settings.failure_rate * weight)
     if not has_failed and suspects_failed < batch.size:
         return None
     came_back = failed + suspects_failed
-    live = evidence.live
-    may_speak = live.is_expected and not (evidence.has_books and live.has_spoken(came_back))
-    if may_speak and now < batch.tried_by + LIVE_PATIENCE and not _nothing_succeeds(evidence):
+    if _live_may_speak(batch, evidence, came_back, now):
         return Judgement(
             verdict=None, reason=f"{came_back} returned; live messages may still speak"
         )
-    # Reports and returns that contradict each other are no excuse for anybody.
-    are_few = 0 < weight <= suspects_failed // FEW_AMONG_SUSPECTS and came_back <= batch.size
-    if has_failed and are_few and came_back < batch.size and now < known_by(batch, evidence):
+    are_few = _are_few_others(batch, evidence)
+    may_more_succeed = came_back < batch.size and now < known_by(batch, evidence)
+    if has_failed and are_few and may_more_succeed:
         return None  # one more that succeeded would make strikes of it
     if not is_canary and (not has_failed or are_few):
-        return Judgement(
-            verdict=Verdict.NO_EVIDENCE,
-            reason="hardly any but suspects were redriven, and all returned"
-            if failed
-            else "only suspects were redriven, and all returned",
-            was_alone=True,
-        )
+        were = "hardly any but" if failed else "only"
+        reason = f"{were} suspects were redriven, and all returned"
+        return Judgement(verdict=Verdict.NO_EVIDENCE, reason=reason, was_alone=True)
     return Judgement(verdict=Verdict.FAILURE, reason=f"{came_back} of {batch.size} returned")
+
+
+def _are_few_others(batch: Batch, evidence: Evidence) -> bool:
+    """Whether hardly any but suspects were redriven. Reports and returns that contradict each other excuse nobody."""
+    suspects, others = evidence.suspects_failed, batch.size - evidence.suspects_failed
+    has_room = evidence.failed + suspects <= batch.size
+    return has_room and 0 < others <= suspects // FEW_AMONG_SUSPECTS
+
+
+def _live_may_speak(batch: Batch, evidence: Evidence, came_back: int, now: datetime) -> bool:
+    """Whether producers' messages may still outweigh the letters that came back."""
+    live = evidence.live
+    if not live.is_expected or (evidence.has_books and live.has_spoken(came_back)):
+        return False
+    return now < batch.tried_by + LIVE_PATIENCE and not _nothing_succeeds(evidence)
 
 
 def _nothing_succeeds(evidence: Evidence) -> bool:

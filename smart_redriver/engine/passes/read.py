@@ -123,7 +123,7 @@ def _further(ledger: Ledger, ids: set[str]) -> dict[str, Entry]:
 
 
 MIB = 1_048_576
-#: What the function needs without large letters in hand, in bytes: Python, boto3 and 24 connections. A pass over
+#: Memory that the function needs without large letters in hand, in bytes: Python, boto3 and 24 connections. A pass over
 #: 20,000 letters of 1 KiB peaks at 70 to 90 MiB in docs/benchmarks/memory.json, where TLS is left out.
 AT_REST = 130 * MIB
 #: A letter in hand is there several times: as it came, as text, and as it is sent. Measured there for letters of

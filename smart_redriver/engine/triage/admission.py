@@ -106,7 +106,7 @@ class Admission:
         *,
         is_end: bool = False,
     ) -> list[tuple[Case, Decision]]:
-        """What becomes of each letter, with one roll for each. `is_end`: the DLQ shows no further ones.
+        """Decide about each letter, with one roll for each. `is_end`: the DLQ shows no further ones.
 
         What is near its expiry goes first; then letters without strikes, since a suspect proves little, the oldest
         of them first. For a trial it is the least redriven, a suspect two redrives later: were it always the same, and
@@ -150,7 +150,7 @@ class Admission:
         terms: Terms,
         now: datetime,
     ) -> Iterable[tuple[Case, Decision]]:
-        """What would become of each letter, were the permit unlimited."""
+        """Each letter's decision, were the permit unlimited."""
         decided = [
             (case, self._triage(case, circuit, terms, now, roll))
             for case, roll in zip(cases, rolls, strict=True)
@@ -169,7 +169,7 @@ class Admission:
         return decision
 
     def _kept(self, case: Case, circuit: Circuit, terms: Terms, now: datetime) -> Decision | None:
-        """What becomes of a letter whose copy is out, or done; None where that is back."""
+        """The decision about a letter whose copy is out, or done; None where that is back."""
         match fate(case, circuit, terms, self._settings, now):
             case Fate.DONE:
                 return Discard(reason="SUCCEEDED")
@@ -216,13 +216,11 @@ class Admission:
             return set()
         unblemished = [case for case, decision in due if decision.is_unblemished]
         unblemished.sort(key=attrgetter("redrives"), reverse=True)
-        is_verdict_due = bool(circuit.pending) or self._awaits_suspects
         controls = CONTROLS
         if self._is_quiet:
             controls = _enough_controls(circuit, len(due) - len(unblemished))
-        if len(unblemished) < CONTROLS_AMONG - CONTROLS + controls and not (
-            unblemished and is_verdict_due
-        ):
+        is_few = len(unblemished) < CONTROLS_AMONG - CONTROLS + controls
+        if is_few and not self._stay_for_verdict(unblemished, circuit):
             return _later_controls(unblemished, controls // 2)
         suspects = {
             case.message_id
@@ -230,6 +228,10 @@ class Admission:
             if not decision.is_unblemished and now < failed_at(case, terms, now) + CONTROLS_PATIENCE
         }
         return suspects | {case.message_id for case in unblemished[-controls:]}
+
+    def _stay_for_verdict(self, unblemished: Sequence[Case], circuit: Circuit) -> bool:
+        """Whether there are controls, and the verdict that they stay for is still to come."""
+        return bool(unblemished) and (bool(circuit.pending) or self._awaits_suspects)
 
     def _wants_controls(
         self, due: Sequence[tuple[Case, Redrive]], circuit: Circuit, *, is_end: bool

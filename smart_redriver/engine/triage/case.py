@@ -16,9 +16,9 @@ NO_BATCH = 0
 
 
 class GroupView(Enum):
-    """What of a message group was received together: all that the queue has, or as many as it hands out of one.
+    """How much of a message group was received together: all that the queue has, or as many as it hands out of one.
 
-    CUT is what may go on behind the end of a full answer.
+    CUT may go on behind the end of a full answer.
     """
 
     WHOLE = "WHOLE"

@@ -15,7 +15,7 @@ from typing import Any
 
 #: Enough for every copy that can still be around; each is one id of 36 characters.
 REPLACED_IDS_KEPT = 5
-#: Of a message that is kept in its place every try leaves a copy, which may be out of reach until its group is done.
+#: Every try of a message that is kept in its place leaves a copy, which may be out of reach until its group is done.
 COPIES_KEPT = 150
 #: Keeps an entry of a letter that came back often below two write units of 1 KB.
 HISTORY_KEPT = 12

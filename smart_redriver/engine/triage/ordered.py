@@ -49,7 +49,7 @@ LONGEST_OUT = timedelta(hours=2)
 LONGEST_OUT_UNSEEN = timedelta(hours=24)
 
 
-#: What the end of an answer cut off is looked at again for so long, to see all of its group.
+#: A group that the end of an answer cut off is looked at again for so long, to see all of it.
 CUT_PATIENCE = timedelta(minutes=10)
 
 #: Sent again sooner, a letter that was done would be repeated while SQS swallows repetitions of what has the same id.

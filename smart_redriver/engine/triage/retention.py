@@ -23,7 +23,7 @@ URGENT_MARGIN = timedelta(hours=1)
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html
 LONGEST_RETENTION = timedelta(days=14)
 
-#: What is near expiry has to be found well before it expires: a look through twice within the margin.
+#: A letter near its expiry has to be found well before: the queue is looked through twice within the margin.
 SWEEPS_PER_MARGIN = 2
 
 #: Letters with time to live that one sweep meets. SQS promises no order, so a deeper DLQ is looked through bit by bit.

@@ -1,4 +1,4 @@
-"""What becomes of one letter. Pure: all decisions about letters are taken here and nowhere else."""
+"""The decision about one letter. Pure: all decisions about letters are taken here and nowhere else."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ LUCK_LASTS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What triage has to know of the queues.
+    """The facts about the queues that triage needs.
 
     Attributes:
         destinations: what letters can go back to, by ARN or URL, with the largest message that each takes, in bytes.
@@ -226,7 +226,7 @@ def _earliest(
 
 
 def _attempts(case: Case, strikes: int, *, is_doubtful: bool) -> int:
-    """What the backoff doubles with: strikes; a suspect that was tried in vain without one waits longer, too."""
+    """How often the backoff has doubled: with each strike, and for a doubtful letter with each further try in vain."""
     return max(strikes, case.redrives - 1) if strikes or is_doubtful else 0
 
 

@@ -58,9 +58,9 @@ _NO_ANSWER = frozenset(
         KafkaError.NOT_COORDINATOR,
     }
 )
-#: What is said of records that a producer still had when it ended.
+#: Errors of records that a producer still had when it ended.
 _PURGED = frozenset({KafkaError._PURGE_INFLIGHT, KafkaError._PURGE_QUEUE})
-#: What refuses although librdkafka would try again: a topic that is gone does not come back by waiting.
+#: Errors that refuse although librdkafka would try again: a topic that is gone does not come back by waiting.
 _GONE = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,

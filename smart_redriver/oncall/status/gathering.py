@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -121,14 +121,11 @@ def _snapshot(session: Session, answers: dict[str, Answer[Any]], now: datetime) 
     schedule = answers.get("schedule", Answer(ENABLED))
     runs = schedule.value == ENABLED or schedule.fault is not None
     sources = _sources(session, settings, answers, now, runs=runs)
-    circuits = [one.circuit for one in sources if one.circuit]
     return Snapshot(
         at=now,
         sources=sources,
         origin=session.place.origin,
-        looks_every=looks_every(settings, circuits, dlq, now)
-        if settings and circuits and runs
-        else None,
+        looks_every=_looks_every(settings, sources, dlq, now) if runs else None,
         dlq=dlq,
         parking_lot=answers["parking lot"].value,
         oldest=answers["oldest letter"].value,
@@ -141,6 +138,17 @@ def _snapshot(session: Session, answers: dict[str, Answer[Any]], now: datetime) 
         links=console_links(session.place),
         unknown={what: answer.fault for what, answer in answers.items() if answer.fault},
     )
+
+
+def _looks_every(
+    settings: Settings | None,
+    sources: Sequence[SourceNow],
+    dlq: QueueFacts | None,
+    now: datetime,
+) -> timedelta | None:
+    """The time between two passes that look; None where settings or circuits could not be read."""
+    circuits = [one.circuit for one in sources if one.circuit]
+    return looks_every(settings, circuits, dlq, now) if settings and circuits else None
 
 
 def _ask(questions: dict[str, Callable[[], Any]]) -> dict[str, Answer[Any]]:
