@@ -188,7 +188,7 @@ def test_its_alarms_are_on_what_passes_write_and_name_its_own_runbook(template):
         ({"safeguards": Safeguards()}, "vpc_id"),
         ({"cluster_arn": ""}, "cluster_arn"),
         ({"kafka": topics(iam_region="")}, "kafka"),
-        ({"kafka": topics(client={"sasl.password": "hunter2"})}, "client"),
+        ({"kafka": topics(iam_region="", client={"sasl.password": "hunter2"})}, "client"),
         ({"kafka": topics(topics=[f"topic-{n:0240}" for n in range(12)])}, "kafka"),
     ],
 )

@@ -91,12 +91,12 @@ def test_letters_that_wait_in_the_retry_topic_cast_no_doubt_on_those_that_are_ou
     bench = Bench(headers_of_death=nameless)
     bench.die("bad", *GOOD, keys=["a", "b"])
     for _ in range(2):
-        bench.run_pass(**QUICK)
+        bench.run_pass(**QUICK | {"max_attempts": 2})
         bench.work(bad)
         bench.clock.advance(30)
     held = bench.values(bench.place.held)
 
-    report = bench.run_pass(**QUICK)
+    report = bench.run_pass(**QUICK | {"max_attempts": 2})
 
     assert held
     assert report.heard == {"failed": 1, "succeeded": 1}

@@ -279,7 +279,7 @@ def test_no_cause_is_named_once_its_letter_is_parked():
     headlines = []
 
     for n in range(12):
-        report = bench.run_pass(**QUICK)
+        report = bench.run_pass(**QUICK | {"max_attempts": 4})
         headlines.append((bool(bench.parked), "waits for Refused" in report.headline))
         bench.work(bad)
         if bench.parked:
