@@ -349,9 +349,11 @@ def _mixture_of(circuit: Circuit) -> tuple[int, int]:
         if failed or succeeded:
             return (failed, failed + succeeded) if 0 < succeeded <= failed else (0, 0)
     last = next((one for one in reversed(circuit.judged) if one.verdict is Verdict.SUCCESS), None)
-    if last is None or last.is_strike or not last.seen_again or 2 * last.seen_again < last.size:
+    if last is None or not last.seen_again or 2 * last.seen_again < last.size:
         return 0, 0
-    return last.seen_again, last.size
+    # Live messages that vouch for the consumer say nothing of letters; a mixture of a quiet queue is in the letters' record.
+    is_vouched = last.is_strike and not 0 < circuit.fared.succeeded <= circuit.fared.failed
+    return (0, 0) if is_vouched else (last.seen_again, last.size)
 
 
 def _rate(circuit: Circuit, now: datetime) -> float | None:

@@ -24,7 +24,7 @@ from smart_redriver.engine.headline import (
 from smart_redriver.engine.model.batch import Batch, Heard, Verdict
 from smart_redriver.engine.model.breaker import new_circuit
 from smart_redriver.engine.model.causes import CauseCircuit
-from smart_redriver.engine.model.circuit import Circuit, Orders, State
+from smart_redriver.engine.model.circuit import Circuit, Fared, Orders, State
 from smart_redriver.engine.model.evidence import LiveOutcome
 from smart_redriver.engine.model.permit import allow
 from tests.oncall.test_outlook import FULL
@@ -499,6 +499,25 @@ def test_a_success_of_which_half_came_back_is_told_as_a_mixture(
 ) -> None:
     last = a_judged(size=28, returned=returned, is_strike=is_strike)
     circuit = a_circuit(judged=(last, a_judged(id=8, verdict=Verdict.NO_EVIDENCE)))
+
+    seen = seen_of(circuit, Settings(), NOW, dlq=None)
+
+    assert (seen.came_back, seen.of_these) == told
+
+
+@pytest.mark.parametrize(
+    ("fared", "told"),
+    [
+        (Fared(failed=14, succeeded=14), (14, 28)),
+        (Fared(failed=13, succeeded=14), (0, 0)),
+        (Fared(failed=14), (0, 0)),
+    ],
+)
+def test_a_mixture_whose_returns_are_strikes_is_told_from_how_letters_fared(
+    fared: Fared, told: tuple[int, int]
+) -> None:
+    """On a quiet queue each return is a strike; where live messages vouch, few letters or none succeeded."""
+    circuit = a_circuit(judged=(a_judged(size=28, returned=14),), fared=fared)
 
     seen = seen_of(circuit, Settings(), NOW, dlq=None)
 

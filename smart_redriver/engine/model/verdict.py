@@ -58,7 +58,7 @@ class Judgement:
         verdict: None while it has to wait.
         is_strike: whether a return from this batch speaks against the letter.
         is_clear: clearly too few came back for a failure, or others vouch for the consumer.
-        was_alone: suspects came back, and nobody was there to compare them with.
+        was_alone: letters came back that may be poison, and nobody succeeded to compare them with.
         overturned_at: for a success shown by the batch itself, how many returns would overturn it; else 0.
         growth: what the window may be multiplied by.
         shown_window: of a mixture, the window that those that succeeded have shown to be safe; else 0.

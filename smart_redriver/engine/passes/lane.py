@@ -149,15 +149,16 @@ class Lane:
     @property
     def is_quiet(self) -> bool:
         """Whether hardly any live messages came lately that letters could be compared with."""
-        return bool(self.books) and sum(self._live_minutes()[-LATELY:]) < FEWEST_LIVE_SUCCESSES
+        live = sum(self._live_minutes()[-LATELY:])
+        return self.books is not None and live < FEWEST_LIVE_SUCCESSES
 
     def compares(self, letters: int, now: datetime) -> bool:
         """Whether most letters of a quiet DLQ may go, suspects among them: which go together is decided of all at once.
 
         Beside live messages they are compared with these.
         """
-        is_quiet = sum(self._live_minutes()) < FEWEST_LIVE_SUCCESSES
-        return is_quiet and self.circuit.has_suspects and 2 * self.allow(now).limit >= letters
+        was_quiet = sum(self._live_minutes()) < FEWEST_LIVE_SUCCESSES
+        return was_quiet and self.circuit.has_suspects and 2 * self.allow(now).limit >= letters
 
     def allow(self, now: datetime) -> Permit:
         """Return what the circuit lets through now: nothing while its consumer has more than it bears."""

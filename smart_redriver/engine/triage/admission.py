@@ -209,7 +209,7 @@ class Admission:
 
         Those that were never tried are the best of them. Then they go together with the suspects, to be compared
         with: without, a suspect on a quiet queue can't be told from a letter that met an outage. The suspects wait for
-        that, too. One control stays once more: what becomes a suspect only now has to be compared, too. Where a message
+        that, too. Half of the rest stays once more: what becomes a suspect only now has to be compared, too. Where a message
         takes long to fail, letters that are still being tried may be the first suspects of all.
         """
         if not self._wants_controls(due, circuit, is_end=is_end):
