@@ -7,7 +7,7 @@
 #   make deploy           your own AWS account; ARGS="-c max_attempts=3" sets what differs
 #   make synth            the CloudFormation template, without an account
 #   make lint             ruff and mypy
-#   make prove            every state of the protocol's model, see docs/proof.md; takes a minute or two
+#   make prove            every state of the protocol's model, see docs/proof.md; takes some minutes
 #   make bench            scenarios, speed, cost; ARGS=engine picks one
 #   make release          what others install, in dist/: wheels, sdist, template with its zip, npm packages, SBOM, docs
 #   make kit              of these the consumer kits: a wheel, a Lambda layer and a package for Node

@@ -1,4 +1,4 @@
-"""`make prove`: every world to its end. It takes a minute, and fails where a promise does or a search is cut off."""
+"""`make prove`: every world to its end, in some minutes. It fails where a promise does or a search is cut off."""
 
 from __future__ import annotations
 

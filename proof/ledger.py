@@ -233,7 +233,7 @@ def trail_after(held: Held, new: int) -> int:
     if held.what == "replay":
         return _codes.of(case.replay_trail(QUEUE))
     trail = case.next_trail(QUEUE, None)
-    if held.what == "park":
+    if held.what in ("park", "renew"):
         return _codes.of(trail)
     return _codes.of(replace(trail, redrive_count=case.redrives + 1, batch=_batch(new)))
 
@@ -249,6 +249,8 @@ def recorded(held: Held, *, keeps: bool, settles_at_once: bool) -> Held:
     match held.what:
         case "park":
             after = entry.parked(replaced_id=me, new_id=new, reason="EXPIRING", strikes=0, now=NOW)
+        case "renew":
+            after = entry.renewed(replaced_id=me, new_id=new, now=NOW)
         case "replay":
             count = case.redrives + 1
             after = entry.replayed(

@@ -37,6 +37,7 @@ from smart_redriver.engine.triage.decision import (
     Park,
     ParkReason,
     Redrive,
+    Renew,
 )
 from smart_redriver.engine.triage.ordered import Fate, known_fate
 
@@ -103,6 +104,11 @@ class World:
     tricks: frozenset[Trick] = frozenset()
     carries_trails: bool = True
     mistake: Mistake | None = None
+
+    @property
+    def renews(self) -> bool:
+        """Whether a letter can be sent to the DLQ once more, for a new clock: `ports.renewing`."""
+        return self.kind in (Kind.STANDARD, Kind.TARGETS)
 
     @property
     def is_fifo(self) -> bool:
@@ -385,6 +391,8 @@ def _choices(world: World, case: Case, has_room: bool) -> Iterator[Decision]:
         yield Discard()
     if has_room:
         yield Park(reason=ParkReason.EXPIRING, strikes=0)
+    if has_room and world.renews:
+        yield Renew(strikes=0)
     if has_room and case.redrives < world.redrives:
         yield Redrive(destination="", delay=timedelta(), strikes=0)
 
@@ -424,6 +432,7 @@ def _as_decided(hand: tuple[Held, ...], words: dict[str, str]) -> tuple[Held, ..
 _CALLS = {
     "discard": ("delete",),
     "park": ("send", "record", "delete"),
+    "renew": ("send", "record", "delete"),
     "redrive": ("send", "record", "delete"),
     "bounce": ("record",),
     "replay": ("send", "record", "delete"),
@@ -445,7 +454,7 @@ def _calls(world: World, what: str) -> tuple[str, ...]:
 @cache
 def _kinds(world: World) -> tuple[str, ...]:
     if world.mistake is Mistake.REDRIVE_BEFORE_PARK:
-        return "discard", "redrive", "park"
+        return "discard", "redrive", "park"  # in a FIFO queue, where none is renewed
     return tuple(_CALLS)
 
 
@@ -514,7 +523,7 @@ def _send(world: World, s: State, number: int) -> Steps:
     if len(done.messages) > world.messages:
         return
     yield "sends", _next(world, done, number, (*sent, *others), "send")
-    if world.kind is Kind.TARGETS and turn[0].what != "park":
+    if world.kind is Kind.TARGETS and turn[0].what == "redrive":
         bounced = tuple(one._replace(what="bounce", new=one.message) for one in turn)
         yield "sends, its target fails", _next(world, s, number, (*bounced, *others))
     if not s.faults:
@@ -572,6 +581,8 @@ def _sent(world: World, s: State, turn: Sequence[Held]) -> tuple[State, tuple[He
         s = s._replace(messages=(*s.messages, Message(one.letter, trail)), table=(*s.table, NONE))
         if one.what == "park":
             s = s._replace(lot=(*s.lot, new))
+        elif one.what == "renew":
+            s = s._replace(dlq=_arrived(world, s.dlq, new))
         elif world.kind is Kind.TARGETS:
             s = s.with_done(one.letter)
         else:
@@ -611,7 +622,7 @@ def _with_records(world: World, s: State, turn: Sequence[Held]) -> State:
     entries = [ledger.recorded(one, keeps=keeps, settles_at_once=settles_at_once) for one in turn]
     s = _written(s, entries)
     for one in turn:
-        if not world.carries_trails and one.what in ("redrive", "replay", "park"):
+        if not world.carries_trails and one.what in ("redrive", "replay", "park", "renew"):
             s = s._replace(table=_put(s.table, one.new, ledger.trail_after(one, one.new)))
     return s
 

@@ -132,7 +132,8 @@ _EMPTY = (
     # The re-driver stands aside while a native redrive is running.
     "sqs:ListMessageMoveTasks",
 )
-#: A parked letter near its expiry is renewed: received, sent again, deleted. The others are given back.
+#: A letter near its expiry is renewed: received, sent again, deleted. In a FIFO queue it would fall behind its group.
+_EMPTY_AND_RENEW = (*_EMPTY, "sqs:SendMessage")
 _PARK = (*_SEND, "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
 #: Reports that a pass can't take in, or a dry run has looked at, are let go.
 _HEAR = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
@@ -207,7 +208,7 @@ class UsedResources:
     def _queue_actions(self) -> Iterator[tuple[sqs.IQueue, Sequence[str]]]:
         for queue in self.sources:
             yield queue, _SEND
-        yield self.dead_letter_queue, _EMPTY
+        yield self.dead_letter_queue, _EMPTY if self.dead_letter_queue.fifo else _EMPTY_AND_RENEW
         yield self.parking_lot, _PARK
         yield self.outcome_queue, _HEAR
 

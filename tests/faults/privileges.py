@@ -19,6 +19,7 @@ from tests.faults.scenes import (
     a_batch_of_which_its_consumer_reports,
     a_good_batch_and_its_returns,
     fresh_letters,
+    letters_near_expiry_in_an_outage,
     letters_to_hold,
     letters_to_park,
     letters_without_room_for_a_trail,
@@ -124,6 +125,11 @@ def poison_is_parked(role: Role) -> bool:
     return _depth(scene, PARKING_LOT) == len(scene.doomed)
 
 
+def letters_that_wait_never_expire(role: Role) -> bool:
+    (report,) = role.passes(letters_near_expiry_in_an_outage())
+    return report.renewed == 1
+
+
 def parked_letters_never_expire(role: Role) -> bool:
     scene = parked_letters_to_renew()
     reports = role.passes(scene, 2)
@@ -188,6 +194,7 @@ PROMISES: tuple[Promise, ...] = (
     what_went_back_is_gone_from_the_dlq,
     a_letter_with_ten_attributes_is_known_again,
     poison_is_parked,
+    letters_that_wait_never_expire,
     parked_letters_never_expire,
     a_letter_that_backs_off_is_left_alone,
     success_is_shown,

@@ -157,7 +157,7 @@ def test_letters_that_sqs_hands_out_twice_are_sent_once(build: Build, cases: Cas
     assert not cases.wrong, str(cases)
 
 
-def test_a_letter_near_expiry_whose_parking_was_refused_is_parked_by_the_next_pass() -> None:
+def test_a_letter_near_expiry_that_aws_failed_for_a_moment_is_renewed_by_the_next_pass() -> None:
     scene = letters_near_expiry_in_an_outage()
 
     scene.run_pass(on("SendMessageBatch", refuse(refusal("SendMessageBatch", "RequestThrottled"))))
@@ -166,4 +166,4 @@ def test_a_letter_near_expiry_whose_parking_was_refused_is_parked_by_the_next_pa
 
     assert report is not None
     assert report.circuit_before == "OPEN"
-    assert report.parked == {"EXPIRING": 1}
+    assert (report.renewed, report.parked) == (1, {})

@@ -256,7 +256,7 @@ def test_an_only_endpoint_is_posted_nothing_of_others(changes: dict[str, str]) -
     assert stage.parked_for() == {NAME: "UNKNOWN_ORIGIN"}
 
 
-def test_a_letter_near_its_expiry_is_parked_in_the_pass_whose_target_refuses_it() -> None:
+def test_a_letter_near_its_expiry_is_renewed_in_the_pass_whose_target_refuses_it() -> None:
     """The next pass may be minutes later; a letter that each pass tried, and that was refused each time, expired."""
     stage = Stage(origin=Origin.EVENTBRIDGE, targets=(Target.parse(FUNCTION),))
     for number in range(30):
@@ -267,5 +267,21 @@ def test_a_letter_near_its_expiry_is_parked_in_the_pass_whose_target_refuses_it(
     _, report = stage.run_pass()
 
     assert report is not None
-    assert report.parked == {"EXPIRING": 30}
+    assert (report.renewed, report.parked) == (30, {})
     assert stage.taken() == {}
+
+
+def test_a_renewed_letter_goes_to_the_target_that_failed() -> None:
+    stage = Stage(origin=Origin.EVENTBRIDGE, targets=(Target.parse(FUNCTION),))
+    stage.put(NAME, EVENT, RULE_ARN=RULE, TARGET_ARN=FUNCTION)
+    stage.clock.advance(4 * 86_400 - 1_200)
+    stage.lambdas.outage = "AccessDeniedException"
+    stage.run_pass()
+    stage.lambdas.outage = None
+    stage.clock.advance(4 * 86_400 - 1_200)
+
+    _, report = stage.run_pass()
+
+    assert report is not None
+    assert (report.redriven, report.renewed) == (1, 0)
+    assert list(stage.taken()) == [("lambda:orders", NAME)]

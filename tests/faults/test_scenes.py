@@ -46,8 +46,8 @@ SHOWN = {
     ),
     "a_strangers_copy": Shows(redriven=2, held={"CONTROL": 1}, verdicts=("SUCCESS",)),
     "copies_left_behind": Shows(held={"NO_PERMIT": 2}, discarded=3),
-    "letters_near_expiry_in_an_outage": Shows(parked={"EXPIRING": 1}, states=("OPEN",)),
-    "letters_near_expiry_while_letters_flow": Shows(redriven=1, parked={"EXPIRING": 3}),
+    "letters_near_expiry_in_an_outage": Shows(renewed=1, states=("OPEN",)),
+    "letters_near_expiry_while_letters_flow": Shows(redriven=1, renewed=3),
     "parked_letters_to_renew": Shows(redriven=1, renewed=2),
     "more_than_a_round": Shows(redriven=120, parked={"MAX_ATTEMPTS": 12}),
     "a_batch_of_which_its_consumer_reports": Shows(

@@ -13,7 +13,7 @@ from smart_redriver.engine.config.settings import FOR_MADE_QUEUES, Settings
 from smart_redriver.oncall.deployment.places import read_outputs, read_places
 from stacks.redriver_stack import make_stack
 from stacks.settings import read_context
-from tests.infrastructure.adopted import entry, key_arn, queue_arn, shared_entry
+from tests.infrastructure.adopted import entry, fifo_entry, key_arn, queue_arn, shared_entry
 from tests.infrastructure.app_process import UNBUNDLED, findings, run_app
 from tests.infrastructure.conftest import STRICT, make_app
 
@@ -91,6 +91,7 @@ def test_a_function_may_do_what_a_pass_does_on_its_own_queues_and_nothing_on_oth
         "sqs:ChangeMessageVisibility",
         "sqs:GetQueueAttributes",
         "sqs:ListMessageMoveTasks",
+        "sqs:SendMessage",  # letters near their expiry are renewed
     }
     named = {where for where in found if where.startswith("arn:")}
     assert named == {queue_arn(name) for name in ("refunds", "returns", "refunds-dlq")}
@@ -106,13 +107,20 @@ def test_a_function_may_use_the_keys_of_its_queues_and_for_what_each_is_needed(t
     assert not [where for where in granted(template, "Mails") if ":kms:" in where]
 
 
-def test_a_dead_letter_queues_key_only_decrypts_when_the_parking_lot_has_its_own():
-    stack = adopt(
-        entry("orders", dead_letter_key_arn=DLQ_KEY, parking_lot_key_arn=LOT_KEY),
-    )
-    found = granted(Template.from_stack(stack), "Orders")
+@pytest.mark.parametrize(
+    ("queues", "uses"),
+    [
+        (entry("orders"), {"kms:Decrypt", "kms:GenerateDataKey"}),
+        (fifo_entry("orders", "orders"), {"kms:Decrypt"}),
+    ],
+    ids=["standard", "FIFO"],
+)
+def test_a_dead_letter_queues_key_encrypts_where_letters_can_be_renewed(queues, uses):
+    """In a FIFO queue one would fall behind its group."""
+    keys = {"dead_letter_key_arn": DLQ_KEY, "parking_lot_key_arn": LOT_KEY}
+    found = granted(Template.from_stack(adopt(queues | keys)), "Orders")
 
-    assert found[DLQ_KEY] == {"kms:Decrypt"}
+    assert found[DLQ_KEY] == uses
     assert found[LOT_KEY] == {"kms:Decrypt", "kms:GenerateDataKey"}
 
 

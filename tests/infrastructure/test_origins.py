@@ -36,6 +36,7 @@ TAKE = {
     "sqs:ChangeMessageVisibility",
     "sqs:GetQueueAttributes",
     "sqs:ListMessageMoveTasks",
+    "sqs:SendMessage",
 }
 SEND = {"sqs:GetQueueUrl", "sqs:SendMessage"}
 TIMING = {"lambda:GetFunctionConfiguration", "lambda:GetFunctionEventInvokeConfig"}

@@ -57,6 +57,7 @@ def test_the_function_may_do_exactly_what_a_pass_does(template):
             "sqs:ChangeMessageVisibility",
             "sqs:GetQueueAttributes",
             "sqs:ListMessageMoveTasks",
+            "sqs:SendMessage",
         },
         PARKING_LOT: {
             "sqs:SendMessage",

@@ -97,13 +97,13 @@ def test_it_leaves_letters_lease_circuit_and_ledger_as_they_were(account: Accoun
     assert len(account.receive(account.deployment.dlq_url)) == len(report.decisions) > 0
 
 
-def test_it_tells_of_letters_that_would_be_parked_before_they_expire(account: Account) -> None:
+def test_it_tells_of_letters_that_would_be_renewed_before_they_expire(account: Account) -> None:
     account.dead_letters("old", "too")
     account.advance(seconds=int(FORTNIGHT) - timedelta(minutes=30).total_seconds())
 
     report = account.run_pass(mode="dry_run", initial_window=1)
 
-    assert (report.redriven, report.parked) == (1, {"EXPIRING": 1})
+    assert (report.redriven, report.renewed, report.parked) == (1, 1, {})
     assert account.parked() == []
     assert sum(account.counts(account.deployment.dlq_url)) == 2
 

@@ -1,8 +1,10 @@
 """Letters near their expiry get a new clock, whatever the circuit and people say."""
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from smart_redriver.engine.aws.queue_metrics import SourceBooks
 from smart_redriver.engine.config.settings import Settings
@@ -14,20 +16,120 @@ from smart_redriver.engine.triage.ledger import Status
 from tests.integration.conftest import Account
 from tests.integration.letters import trail_of
 
+COLOUR = {"colour": {"DataType": "String", "StringValue": "red"}}
+TWELVE_DAYS = timedelta(days=12).total_seconds()
 
-def test_an_expiring_letter_is_parked_while_the_circuit_is_open_and_cools_down(
-    account: Account,
-) -> None:
-    account.dead_letters("old")
-    account.advance(days=12, hours=1)
+
+def opened(account: Account) -> None:
     circuit = force(new_circuit("orders", Settings(), account.now()), State.OPEN, "", account.now())
     account.store.save_circuit(circuit)
 
+
+def refusing_sends_to_the_dlq(account: Account, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    """The DLQ is a person's, and its policy lets nobody send to it; all else is as it was."""
+    send = account.sqs.send_message_batch
+
+    def refused(**request: Any) -> Any:
+        if request["QueueUrl"] == account.deployment.dlq_url:
+            raise ClientError({"Error": {"Code": code, "Message": "no"}}, "SendMessageBatch")
+        return send(**request)
+
+    monkeypatch.setattr(account.sqs, "send_message_batch", refused)
+
+
+def test_an_expiring_letter_waits_on_with_a_new_clock_while_the_circuit_is_open(
+    account: Account,
+) -> None:
+    (message_id,) = account.dead_letters("old", MessageAttributes=COLOUR)
+    account.advance(days=12, hours=1)
+    opened(account)
+
     report = account.run_pass()
 
+    account.advance(days=12)  # long after the letter would have expired
+    (renewed,) = account.receive(account.deployment.dlq_url)
+    entry = account.entry(message_id)
     assert (report.circuit_before, report.circuit_after) == ("OPEN", "OPEN")
-    assert report.parked == {"EXPIRING": 1}
-    assert [message["Body"] for message in account.parked()] == ["old"]
+    assert (report.renewed, report.parked) == (1, {})
+    assert (renewed["Body"], renewed["MessageAttributes"]["colour"]) == ("old", COLOUR["colour"])
+    assert trail_of(renewed).original_id == message_id
+    assert entry is not None
+    assert (entry.status, entry.current_id) == (Status.RETURNED, renewed["MessageId"])
+
+
+def test_a_renewed_letter_pages_nobody(account: Account) -> None:
+    account.dead_letters("old")
+    account.advance(days=12, hours=1)
+    opened(account)
+
+    report = account.run_pass()
+
+    assert report.least_seconds_to_expiry is not None
+    assert report.least_seconds_to_expiry > TWELVE_DAYS
+
+
+def test_a_renewed_letter_goes_back_as_what_it_was(account: Account) -> None:
+    (message_id,) = account.dead_letters("old")
+    account.advance(days=12, hours=1)
+    account.run_pass(mode="paused")
+    account.advance(minutes=2)
+
+    report = account.run_pass()
+    account.advance(minutes=3)  # its backoff
+
+    (back,) = account.consumer_works()
+    entry = account.entry(message_id)
+    assert (report.redriven, back["Body"]) == (1, "old")
+    assert trail_of(back).redrive_count == 1
+    assert entry is not None
+    assert (entry.redrive_count, entry.strikes) == (1, 0)
+
+
+def test_a_return_is_charged_once_however_often_its_letter_is_renewed(account: Account) -> None:
+    account.dead_letters("old")
+    account.run_pass()
+    account.advance(minutes=1)
+    account.consumer_fails()
+    account.advance(days=12, hours=1)
+
+    reports = [account.run_pass(mode="paused")]
+    for _ in range(3):
+        account.advance(minutes=5)
+        reports.append(account.run_pass(initial_window=1, max_window=1))
+
+    assert sum(one.renewed for one in reports) == 1
+    assert sum(one.returned for one in reports) == 1
+
+
+@pytest.mark.parametrize("code", ["AccessDenied", "KMS.DisabledException", "InvalidParameterValue"])
+def test_an_expiring_letter_that_the_dlq_does_not_take_is_parked(
+    account: Account, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    account.dead_letters(*"abc")
+    account.advance(days=12, hours=1)
+    opened(account)
+    refusing_sends_to_the_dlq(account, monkeypatch, code)
+
+    report = account.run_pass()
+
+    assert (report.renewed, report.parked) == (0, {"EXPIRING": 3})
+    assert sorted(one["Body"] for one in account.parked()) == [*"abc"]
+
+
+def test_an_expiring_letter_stays_where_aws_fails_for_a_moment(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account.dead_letters("old")
+    account.advance(days=12, hours=1)
+    with monkeypatch.context() as trouble:
+        refusing_sends_to_the_dlq(account, trouble, "RequestThrottled")
+        first = account.run_pass(mode="paused")
+    account.advance(minutes=6)
+
+    second = account.run_pass(mode="paused")
+
+    assert (first.renewed, first.parked, second.renewed) == (0, {}, 1)
+    assert account.parked() == []
 
 
 def test_a_parked_letter_gets_a_new_clock_before_it_expires(account: Account) -> None:
@@ -51,14 +153,14 @@ def test_a_parked_letter_gets_a_new_clock_before_it_expires(account: Account) ->
     assert entry.current_id == renewed["MessageId"]
 
 
-def test_a_letter_that_expires_while_the_re_driver_is_paused_is_parked(account: Account) -> None:
+def test_a_letter_that_expires_while_the_re_driver_is_paused_is_renewed(account: Account) -> None:
     account.dead_letters("old")
     account.advance(days=12, hours=1)
 
     report = account.run_pass(mode="paused")
 
-    assert report.parked == {"EXPIRING": 1}
-    assert [message["Body"] for message in account.parked()] == ["old"]
+    assert (report.renewed, report.parked) == (1, {})
+    assert account.counts(account.deployment.dlq_url) == (0, 1)
 
 
 def test_of_a_deep_dlq_a_sweep_looks_at_a_part_and_the_next_ones_at_the_rest(

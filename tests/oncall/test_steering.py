@@ -221,14 +221,14 @@ def test_a_dry_run_of_a_redriver_that_is_set_to_pause_says_so() -> None:
     assert "1 would be redriven" in ran.out
 
 
-def test_a_dry_run_leaves_visible_what_it_would_park_before_it_expires(desk: Desk) -> None:
+def test_a_dry_run_leaves_visible_what_it_would_renew_before_it_expires(desk: Desk) -> None:
     desk.dead_letters("a", "b")
     desk.world.clock.advance(13.5 * 86_400)
     desk("open", "--reason", "not now", "--yes")
 
     ran = desk("run", "--dry-run")
 
-    assert "2 would be parked as EXPIRING" in ran.out
+    assert "2 would be renewed" in ran.out
     assert (desk.visible(DLQ), desk.bodies(PARKING_LOT)) == (2, [])
 
 

@@ -63,9 +63,6 @@ NOT_YET = frozenset(
         "34:300:2h:live:reports",
         "34:3000:6h:live",
         "36:fifo",
-        "38:0.5h",
-        "38:1.5h",
-        "38:3h",
         "40",
     }
 )

@@ -1,7 +1,7 @@
 """The circuit is OPEN for 20 days, six more than SQS keeps a letter: nothing expires, and looking costs little.
 
-The consumer is down for these days and well for 22 more, in which parked letters wait for a person. All letters were
-sent on day 0.
+Letters near their expiry are renewed, and wait on. The consumer is down for these days and well for 22 more, in which
+parked letters wait for a person. All letters were sent on day 0.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ CASES = {
     "old-newcomers": OLD_NEWCOMERS,
     "paused": PAUSED,
 }
+WORKING = {name: case for name, case in CASES.items() if case is not PAUSED}
 EVERY_CASE = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
 
@@ -129,7 +130,7 @@ def test_nothing_expires_in_a_source_that_keeps_messages_for_five_minutes(
     assert len(world.deliveries.done) == 120 - POISON
 
 
-@EVERY_CASE
+@pytest.mark.parametrize("case", WORKING.values(), ids=WORKING)
 def test_in_the_end_every_letter_is_done_or_waits_for_a_person(case: Case) -> None:
     world = play(case).world
 
@@ -139,6 +140,13 @@ def test_in_the_end_every_letter_is_done_or_waits_for_a_person(case: Case) -> No
     assert set(parked.values()) == {1}
     assert parked.keys() | world.deliveries.done.keys() == world.letters
     assert world.poison <= parked.keys()
+
+
+def test_while_it_is_paused_every_letter_stays_in_the_dlq() -> None:
+    world = play(PAUSED).world
+
+    assert world.parked() == []
+    assert len(world.sqs.inspect.messages(DLQ)) == LETTERS
 
 
 @pytest.mark.parametrize("case", [BY_DEFAULT, UNTOUCHED], ids=["by-default", "untouched"])
@@ -153,13 +161,11 @@ def test_the_circuit_lets_nothing_but_canaries_through_for_20_days(case: Case) -
 
 
 @EVERY_CASE
-def test_the_report_tells_that_a_letter_is_near_expiry_a_day_before_it_would_be_late(
-    case: Case,
-) -> None:
-    """The figure that pages, below two days, is in a report; and a day is what the guard leaves itself at least."""
+def test_no_letter_comes_nearer_to_its_expiry_than_a_day(case: Case) -> None:
+    """What is renewed comes no nearer than two days, and pages nobody; a canary may be older."""
     slack = CALM_MARGIN / SWEEPS_PER_MARGIN - timedelta(minutes=case.settings.schedule_minutes)
 
-    assert slack <= play(case).least_to_live < CALM_MARGIN
+    assert play(case).least_to_live >= slack
 
 
 @EVERY_CASE
@@ -177,16 +183,16 @@ def test_the_ledger_lists_what_is_parked_however_often_it_was_renewed(case: Case
 
 
 @EVERY_CASE
-def test_parked_letters_are_renewed_twice_in_a_month_and_looked_at_twice_for_that(
-    case: Case,
-) -> None:
-    """A letter that was sent anew is received once more: only that tells the sweep that there are no others."""
+def test_parked_letters_are_renewed_twice_in_a_month_and_looked_at_four_times(case: Case) -> None:
+    """They come to the parking lot one after another, and the oldest of them says when it is looked through."""
     run = play(case)
     parked = len(run.world.parked())
-    renewed = sum(report.renewed for report in run.policy.reports)
+    lot = run.world.sqs.inspect.metrics(PARKING_LOT)
+    assert lot is not None
+    renewed = sum(lot.sent_in.values()) - sum(one.parked.total() for one in run.policy.reports)
 
     assert parked <= renewed <= 2 * parked
-    assert run.received(PARKING_LOT).total() <= 2 * renewed
+    assert run.received(PARKING_LOT).total() <= 4 * parked
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -196,7 +202,7 @@ def test_the_dlq_is_looked_through_on_three_days_before_its_letters_are_near_exp
     """At first, when a newcomer could be near expiry, and when the oldest letter is."""
     received = play(replace(UNTOUCHED, seed=seed)).received(DLQ)
 
-    whole = [day for day, count in received.items() if 0 <= day <= 12 and count >= LETTERS]
+    whole = [day for day, count in received.items() if 0 <= day < 12 and count >= LETTERS]
 
     assert len(whole) <= 3
 
@@ -206,14 +212,14 @@ def test_where_newcomers_can_be_of_any_age_the_dlq_is_looked_through_once_a_day(
     received = play(OLD_NEWCOMERS).received(DLQ)
 
     assert received.pop(0) <= 4 * LETTERS
-    assert max(received.values()) < 2 * LETTERS
+    assert max(count for day, count in received.items() if day < OUTAGE // DAY) < 2 * LETTERS
 
 
 # A schedule that is slower than letters expire.
 
 
 @pytest.mark.parametrize("minutes_between_looks", [60, 1440])
-def test_letters_that_expire_sooner_than_the_schedule_looks_are_parked_in_time(
+def test_letters_that_expire_sooner_than_the_schedule_looks_are_renewed_in_time(
     minutes_between_looks: int,
 ) -> None:
     retention = timedelta(hours=1)
@@ -229,7 +235,7 @@ def test_letters_that_expire_sooner_than_the_schedule_looks_are_parked_in_time(
     world.run(SmartPolicy(world, settings), until=2 * retention)
 
     assert world.sqs.inspect.expired(DLQ) == []
-    assert len(world.parked()) == 12
+    assert len(world.sqs.inspect.messages(DLQ)) == 12
 
 
 # Letters that nobody sees while the DLQ is looked through.
@@ -250,4 +256,4 @@ def test_letters_that_were_hidden_from_the_look_through_are_looked_for_again() -
     world.run(SmartPolicy(world, Settings(mode=Mode.PAUSED)), until=4 * DAY)
 
     assert world.sqs.inspect.expired(DLQ) == []
-    assert len(world.parked()) == 12
+    assert len(world.sqs.inspect.messages(DLQ)) == 12

@@ -63,6 +63,7 @@ def carried_out(queues: Queues, *decided: tuple[str, str, Decision]) -> list[str
         queues,  # type: ignore[arg-type]
         queues,  # type: ignore[arg-type]
         queues,  # type: ignore[arg-type]
+        letter_limit=1_048_576,
         parking_lot_limit=1_048_576,
         name_of=lambda _: QUEUE,
         is_over=lambda: False,

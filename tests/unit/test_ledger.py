@@ -115,6 +115,28 @@ def test_a_parked_letter_keeps_its_reason_its_time_and_its_redrive_count() -> No
     assert entry.has_replaced("second")
 
 
+def test_a_renewed_letter_is_what_it_was_under_another_id() -> None:
+    before = replace(
+        an_entry(redrive_count=5, strikes=2, current_id="second").returned(
+            message_id="second", version=3, now=NOW
+        ),
+        failed_tries=2,
+        is_settled=True,
+    )
+
+    after = before.renewed(replaced_id="second", new_id="third", now=NOW)
+
+    assert after.current_id == "third"
+    assert after.has_replaced("second")
+    assert after.history[-1] == "2026-01-10T12:00:00Z renewed"
+    assert before == replace(
+        after,
+        current_id="second",
+        replaced_ids=before.replaced_ids,
+        history=before.history,
+    )
+
+
 @pytest.mark.parametrize(
     ("note", "told"), [("", "parked EXPIRING"), ("parked by anna", "parked by anna")]
 )

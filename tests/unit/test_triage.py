@@ -20,6 +20,7 @@ from smart_redriver.engine.triage.decision import (
     HoldReason,
     ParkReason,
     Redrive,
+    Renew,
 )
 from smart_redriver.engine.triage.ledger import Status
 from smart_redriver.engine.triage.triage import (
@@ -47,6 +48,7 @@ from tests.unit.situations import (
     OTHER_ARN,
     SETTINGS,
     STRIKING,
+    TERMS,
     Situation,
     a_case,
     a_return,
@@ -395,6 +397,29 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
     "an expiring letter that would wait for a verdict is parked": (
         Situation(case=a_return(letter=a_returned_letter(sent_at=EXPIRING)), circuit=AWAITED),
         park(ParkReason.EXPIRING),
+    ),
+    "where it can be renewed, it is, and waits on": (
+        Situation(
+            case=a_return(letter=a_returned_letter(sent_at=EXPIRING)),
+            circuit=AWAITED,
+            terms=replace(TERMS, can_renew=True),
+        ),
+        Renew(strikes=0),
+    ),
+    "a suspect is renewed with its strikes": (
+        Situation(
+            case=a_return(letter=a_returned_letter(sent_at=EXPIRING), strikes=3),
+            settings=SLOW,
+            terms=replace(TERMS, can_renew=True),
+        ),
+        Renew(strikes=3),
+    ),
+    "what is parked for another reason is not renewed": (
+        Situation(
+            case=a_return(letter=a_returned_letter(sent_at=EXPIRING, unfit=Unfit.INCOMPLETE)),
+            terms=replace(TERMS, can_renew=True),
+        ),
+        park(ParkReason.INCOMPLETE),
     ),
     "an expiring letter is not held for its backoff": (
         Situation(

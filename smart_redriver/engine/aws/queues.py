@@ -60,9 +60,13 @@ class DeadLetters:
         """Whether a native move task is emptying the queue, see `SqsQueue.check_move`. Raises CallFailed."""
         return self._queue.check_move(arn)
 
+    def renew(self, outgoing: Sequence[Outgoing]) -> Sent:
+        """Send letters that lie in it to it once more, see `SqsQueue.send`."""
+        return self._queue.send(outgoing)
+
 
 class ParkingLot(DeadLetters):
-    """The queue that holds letters for a person: letters are sent to it, too."""
+    """The queue that holds letters for a person: letters of another are sent to it, too."""
 
     def park(self, outgoing: Sequence[Outgoing]) -> Sent:
         """Send letters to it, see `SqsQueue.send`."""

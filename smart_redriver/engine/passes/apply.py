@@ -21,22 +21,40 @@ from smart_redriver.engine.passes.hands import (
     Sending,
     count_holds,
     count_redrives,
+    count_renewals,
     marked_returns,
     only,
 )
-from smart_redriver.engine.passes.ports import DeadLetters, Ledger, ParkingLot, Source, TakesMany
+from smart_redriver.engine.passes.ports import (
+    DeadLetters,
+    Ledger,
+    ParkingLot,
+    Source,
+    TakesMany,
+    renewing,
+)
 from smart_redriver.engine.passes.send_back import Forwarded, Leaving, delete, forward
 from smart_redriver.engine.reports.outcomes import error_of
 from smart_redriver.engine.triage.case import Case, trail_after
-from smart_redriver.engine.triage.decision import Discard, Hold, Park, ParkReason, Redrive
+from smart_redriver.engine.triage.decision import (
+    Discard,
+    Hold,
+    Park,
+    ParkReason,
+    Redrive,
+    Renew,
+)
 from smart_redriver.engine.triage.ledger import Entry, Status
+
+#: A renewed letter is not met again by the pass that renewed it, and can be by the next.
+RENEWED_FOR = timedelta(minutes=1)
 
 
 class RealHands:
     """Sends, records, deletes and hides.
 
     `name_of` tells the source queue that a letter belongs to, `is_over` whether the pass has to stop; `room_to_hide` is
-    how many letters may be hidden beyond it.
+    how many letters may be hidden beyond it; the limits are bytes that a message of either queue may have.
     """
 
     def __init__(
@@ -45,6 +63,7 @@ class RealHands:
         parking_lot: ParkingLot,
         ledger: Ledger,
         *,
+        letter_limit: int,
         parking_lot_limit: int,
         name_of: Callable[[Case], str],
         is_over: Callable[[], bool],
@@ -53,6 +72,8 @@ class RealHands:
         self._dead_letters = dead_letters
         self._is_over = is_over
         self._ledger = ledger
+        self._letter_limit = letter_limit
+        self._name_of = name_of
         self._parking = Parking(
             dead_letters, parking_lot, ledger, limit=parking_lot_limit, name_of=name_of
         )
@@ -77,12 +98,15 @@ class RealHands:
         """
         effects = self.discard(only(decided, Discard))
         effects.add(self.park(only(decided, Park), now))
+        if not effects.failure:
+            effects.add(self._save(only(decided, Renew), version_to_mark, now))
         if effects.failure:
             return effects
         redrives = self._not_behind(only(decided, Redrive), decided, effects)
         for arn in dict.fromkeys(one.destination for _, one in redrives):
             some = [(case, one) for case, one in redrives if one.destination == arn]
-            effects.add(self._redrive(some, destinations[arn], now, is_one_of_many))
+            to = destinations[arn]
+            effects.add(self._redrive(some, to, now, version_to_mark, is_one_of_many))
             if effects.failure:
                 return effects
         effects.add(self._holding.hold(only(decided, Hold), version_to_mark, now))
@@ -123,6 +147,55 @@ class RealHands:
         """Send parked letters to the parking lot again, for a new clock."""
         return self._parking.renew(parks, now)
 
+    def _save(
+        self, expiring: Sequence[tuple[Case, Renew]], version_to_mark: int | None, now: datetime
+    ) -> Effects:
+        """Send letters to the DLQ once more, for a new clock, and park those that it does not take."""
+        queue = renewing(self._dead_letters)
+        if queue is None or not expiring:
+            return self._park_expiring(expiring, now)
+        cases = [case for case, _ in expiring]
+        if version_to_mark is not None:
+            cases = marked_returns(cases, version_to_mark, now, self._name_of)
+        forwarded = forward(
+            [self._renewed(case, now) for case in cases],
+            queue.renew,
+            out_of=self._dead_letters,
+            ledger=self._ledger,
+            now=now,
+        )
+        # What AWS failed for a moment is tried again by the next pass, which still has time; parking heals the rest.
+        forwarded.healed += [fault for fault in forwarded.not_sent if not fault.is_transient]
+        forwarded.not_sent = [fault for fault in forwarded.not_sent if fault.is_transient]
+        in_trouble = {fault.key for fault in forwarded.not_sent}
+        effects = forwarded.as_effects()
+        count_renewals(effects, [one for one in expiring if one[0].message_id in forwarded.sent])
+        if not effects.failure:
+            stay = forwarded.sent | in_trouble
+            left = [one for one in expiring if one[0].message_id not in stay]
+            effects.add(self._park_expiring(left, now))
+        return effects
+
+    def _park_expiring(self, expiring: Sequence[tuple[Case, Renew]], now: datetime) -> Effects:
+        reason = ParkReason.EXPIRING
+        parks = [(case, Park(reason=reason, strikes=one.strikes)) for case, one in expiring]
+        return self.park(parks, now)
+
+    def _renewed(self, case: Case, now: datetime) -> Leaving:
+        queue = self._name_of(case)
+        entry = case.known(queue)
+        outgoing = Outgoing(
+            letter=case.letter,
+            trail=trail_after(entry, queue, None),
+            size_limit=self._letter_limit,
+            delay=RENEWED_FOR,
+        )
+
+        def record(new_id: str) -> Entry:
+            return entry.renewed(replaced_id=case.message_id, new_id=new_id, now=now)
+
+        return Leaving(outgoing, record)
+
     def mark_returns(self, cases: Sequence[Case], version: int, now: datetime) -> list[Case]:
         """Note in the ledger which letters are back, and since which version of the circuit. Raises CallFailed."""
         return self._holding.mark_returns(cases, version, now)
@@ -136,6 +209,7 @@ class RealHands:
         redrives: Sequence[tuple[Case, Redrive]],
         to: Destination,
         now: datetime,
+        version_to_mark: int | None,
         is_one_of_many: bool,
     ) -> Effects:
         assert to.batch is not None, "a batch is registered before anything is sent"  # noqa: S101
@@ -167,9 +241,10 @@ class RealHands:
         refusal = forwarded.refusal
         if refusal is not None:
             effects.refusals[name] = refusal
-        unfit = _to_park(redrives, forwarded)
-        if unfit and not effects.failure:
-            effects.add(self.park(unfit, now))
+        if not effects.failure:
+            effects.add(self.park(_unfit(redrives, forwarded), now))
+        if not effects.failure:
+            effects.add(self._save(_left_expiring(redrives, forwarded), version_to_mark, now))
         return effects
 
     def _redriven(
@@ -299,19 +374,29 @@ def _redriven_entry(
     )
 
 
-def _to_park(
+def _unfit(
     redrives: Sequence[tuple[Case, Redrive]], forwarded: Forwarded
 ) -> list[tuple[Case, Park]]:
-    """Letters that were not taken, for their content, or with no time to wait until they are."""
+    """Letters that were not taken for their content."""
     content = {fault.key for fault in forwarded.not_sent if fault.is_of_content}
-    gone = forwarded.sent | forwarded.bounced.keys()
-    parks: list[tuple[Case, Park]] = []
-    for case, decision in redrives:
-        if case.message_id in content:
-            parks.append((case, Park(reason=ParkReason.UNDELIVERABLE, strikes=decision.strikes)))
-        elif decision.is_expiring and case.message_id not in gone:
-            parks.append((case, Park(reason=ParkReason.EXPIRING, strikes=decision.strikes)))
-    return parks
+    return [
+        (case, Park(reason=ParkReason.UNDELIVERABLE, strikes=one.strikes))
+        for case, one in redrives
+        if case.message_id in content
+    ]
+
+
+def _left_expiring(
+    redrives: Sequence[tuple[Case, Redrive]], forwarded: Forwarded
+) -> list[tuple[Case, Renew]]:
+    """Letters that were not taken, and have no time to wait until they are."""
+    content = {fault.key for fault in forwarded.not_sent if fault.is_of_content}
+    left = forwarded.sent | forwarded.bounced.keys() | content
+    return [
+        (case, Renew(strikes=one.strikes))
+        for case, one in redrives
+        if one.is_expiring and case.message_id not in left
+    ]
 
 
 class Parking:

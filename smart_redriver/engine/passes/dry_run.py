@@ -14,13 +14,14 @@ from smart_redriver.engine.passes.hands import (
     Effects,
     count_holds,
     count_redrives,
+    count_renewals,
     marked_returns,
     only,
 )
 from smart_redriver.engine.passes.ports import DeadLetters, Known, Memory
 from smart_redriver.engine.reports.processing import Told
 from smart_redriver.engine.triage.case import Case
-from smart_redriver.engine.triage.decision import Discard, Hold, Park, Redrive
+from smart_redriver.engine.triage.decision import Discard, Hold, Park, Redrive, Renew
 from smart_redriver.engine.triage.ledger import Entry
 
 
@@ -48,6 +49,7 @@ class DryHands:
                 effects, source.name, [(case, decision)], settles_at_once=source.settles_at_once
             )
         effects.add(self.park(only(decided, Park), now))
+        count_renewals(effects, only(decided, Renew))
         count_holds(effects, only(decided, Hold))
         stay = len(only(decided, Hold))
         if self._dead_letters.is_fifo:

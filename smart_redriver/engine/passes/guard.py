@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import partial
+from typing import TypeVar
 
 from smart_redriver.engine.config.targets import queue_name
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.model.circuit import Circuit
 from smart_redriver.engine.passes.apply import RealHands
-from smart_redriver.engine.passes.hands import Effects, Hands
+from smart_redriver.engine.passes.hands import Decided, Effects, Hands
 from smart_redriver.engine.passes.lane import Lane
 from smart_redriver.engine.passes.pass_state import PassState
 from smart_redriver.engine.passes.ports import DeadLetters
 from smart_redriver.engine.passes.read import ROUND_BYTES, ROUND_SIZE, Read, read_letters
 from smart_redriver.engine.triage.case import Case
-from smart_redriver.engine.triage.decision import Discard, Park, ParkReason
+from smart_redriver.engine.triage.decision import Discard, Park, ParkReason, Renew
 from smart_redriver.engine.triage.retention import (
     SWEEP_LIMIT,
     calm_margin,
@@ -33,6 +33,10 @@ from smart_redriver.engine.triage.retention import (
     urgent_margin,
     while_some_are_hidden,
 )
+from smart_redriver.engine.triage.triage import saved
+
+#: A decision about a letter that leaves, or is sent to where it is.
+D = TypeVar("D", Park, Park | Renew)
 
 #: The age of the oldest letter is looked for in so many minutes: CloudWatch tells it some minutes late.
 AGE_LOOKBACK = timedelta(minutes=15)
@@ -72,7 +76,7 @@ class Guard:
         self._has_met_enough = False
 
     def sweep_dead_letters(self, *, has_seen_all: bool) -> None:
-        """Park letters that could expire before the next look. Raises CallFailed.
+        """Save letters that could expire before the next look. Raises CallFailed.
 
         Args:
             has_seen_all: the pass has decided about every letter of the DLQ already.
@@ -86,7 +90,7 @@ class Guard:
             return
         oldest = state.oldest
         if not has_seen_all:
-            oldest = _first(oldest, self._park_expiring())
+            oldest = _first(oldest, self._save_expiring())
         self._plan_next(oldest, now, is_flowing=is_flowing)
 
     def sweep_parking_lot(self, hands: RealHands, parking_lot: DeadLetters) -> None:
@@ -99,7 +103,8 @@ class Guard:
         retention = state.parking_lot.retention
         while cases := self._read(parking_lot).cases:
             here = self._without_replaced(cases, hands.discard)
-            renewed, stay = _parted(here, lambda one: is_worth_renewing(one.letter, retention, now))
+            renewed = [one for one in here if is_worth_renewing(one.letter, retention, now)]
+            stay = [one for one in here if not is_worth_renewing(one.letter, retention, now)]
             self._send_on(hands.renew, [(case, _as_it_was(case)) for case in renewed], now)
             self._stay_parked += [case.without_content() for case in stay]
             oldest = _first(oldest, _first_sent(stay), now if renewed else None)
@@ -116,22 +121,20 @@ class Guard:
                 return
             self._state.did(lot_hands.release(self._stay_parked[start : start + ROUND_SIZE]))
 
-    def _park_expiring(self) -> datetime | None:
-        """Park letters near expiry, and return the first send of the oldest one that stays. Raises CallFailed."""
+    def _save_expiring(self) -> datetime | None:
+        """Save letters near expiry, and return the first send of the oldest one that stays. Raises CallFailed."""
         state = self._state
         oldest: datetime | None = None
         left = SWEEP_LIMIT
         while left > 0 and (cases := self._read(state.tools.dead_letters).cases):
             now = state.tools.clock()
             here = self._without_replaced(cases, self._hands.discard)
-            for case in here:
-                state.saw_letter(case, now)
-            expiring, stay = _parted(here, partial(self._is_expiring, now=now))
-            parks = [
-                (case, Park(reason=ParkReason.EXPIRING, strikes=self._strikes(case)))
-                for case in expiring
-            ]
-            self._send_on(self._hands.park, parks, now)
+            decided = [(case, self._saved(case, now)) for case in here]
+            for case, what in decided:
+                state.saw_letter(case, now, is_renewed=isinstance(what, Renew))
+            stay = [case for case, what in decided if what is None]
+            expiring = [(case, what) for case, what in decided if what is not None]
+            self._send_on(self._save, expiring, now)
             left_here = cases if state.is_dry else stay
             self._left += [case.without_content() for case in left_here]
             oldest = _first(oldest, _first_sent(stay))
@@ -139,15 +142,17 @@ class Guard:
         self._has_met_enough = left <= 0
         return oldest
 
-    def _is_expiring(self, case: Case, now: datetime) -> bool:
-        state = self._state
-        retention = state.dlq.retention
-        flows = state.lane_of(case).is_flowing
-        margin = urgent_margin(retention) if flows else calm_margin(retention)
-        return is_expiring(case.letter, retention, margin, now)
+    def _saved(self, case: Case, now: datetime) -> Park | Renew | None:
+        """What saves the letter; None where it is not near its expiry."""
+        lane = self._state.lane_of(case)
+        terms = self._state.terms(lane)
+        if not is_expiring(case.letter, terms.retention, terms.margin, now):
+            return None
+        return saved(case.strikes(lane.circuit), terms)
 
-    def _strikes(self, case: Case) -> int:
-        return case.strikes(self._state.lane_of(case).circuit)
+    def _save(self, decided: Decided, now: datetime) -> Effects:
+        # Unmarked: a letter that is back is met by the next pass, which charges it.
+        return self._hands.carry_out(decided, {}, now, version_to_mark=None)
 
     def _plan_next(self, oldest: datetime | None, now: datetime, *, is_flowing: bool) -> None:
         state = self._state
@@ -165,7 +170,7 @@ class Guard:
             urgent = while_some_are_hidden(urgent, retention, now)
             if self._has_met_enough:
                 calm = until_all_are_met(calm, retention, SWEEP_LIMIT, state.dlq.depth, now)
-        if self._has_unfinished_work:
+        if self._has_unfinished_work or state.effects.faults:
             calm = urgent = now
         circuit = self._lane.circuit
         self._lane.keeper.change(replace(circuit, dlq_sweep_at=calm, urgent_sweep_at=urgent))
@@ -213,27 +218,18 @@ class Guard:
 
     def _send_on(
         self,
-        send: Callable[[Sequence[tuple[Case, Park]], datetime], Effects],
-        parks: Sequence[tuple[Case, Park]],
+        send: Callable[[Sequence[tuple[Case, D]], datetime], Effects],
+        decided: Sequence[tuple[Case, D]],
         now: datetime,
     ) -> None:
-        if not parks:
+        if not decided:
             return
-        effects = send(parks, now)
+        effects = send(decided, now)
         self._state.did(effects)
         self._has_unfinished_work |= bool(effects.faults)
         if effects.failure is not None:
             self._has_unfinished_work = True
             raise effects.failure
-
-
-def _parted(cases: Sequence[Case], is_due: Callable[[Case], bool]) -> tuple[list[Case], list[Case]]:
-    """Split letters into those that are due and those that stay."""
-    due: list[Case] = []
-    stay: list[Case] = []
-    for case in cases:
-        (due if is_due(case) else stay).append(case)
-    return due, stay
 
 
 def _first_sent(cases: Sequence[Case]) -> datetime | None:

@@ -18,7 +18,7 @@ from smart_redriver.engine.model.batch import Batch, CauseCount, Heard
 from smart_redriver.engine.model.tally import Tally
 from smart_redriver.engine.passes.ports import Source
 from smart_redriver.engine.triage.case import Case
-from smart_redriver.engine.triage.decision import Decision, Discard, Hold, Park, Redrive
+from smart_redriver.engine.triage.decision import Decision, Discard, Hold, Park, Redrive, Renew
 from smart_redriver.engine.triage.ordered import is_out_of_sight
 
 
@@ -168,7 +168,7 @@ class Effects:
 
 
 Decided = Sequence[tuple[Case, Decision]]
-D = TypeVar("D", Redrive, Park, Hold, Discard)
+D = TypeVar("D", Redrive, Park, Renew, Hold, Discard)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +196,6 @@ class Hands(Protocol):
         is_one_of_many: bool = False,
     ) -> Effects: ...
     def mark_returns(self, cases: Sequence[Case], version: int, now: datetime) -> list[Case]: ...
-    def park(self, parks: Sequence[tuple[Case, Park]], now: datetime) -> Effects: ...
     def discard(self, discards: Sequence[tuple[Case, Discard]]) -> Effects: ...
     def release(self, cases: Sequence[Case]) -> Effects: ...
 
@@ -241,6 +240,13 @@ def count_redrives(
     for case, decision in redrives:
         effects.sendings.append(sending(decision.delay, decision.is_suspect, is_out_of_sight(case)))
         effects.tell("letter.redriven", case, decision.reason, delay=decision.delay.seconds)
+
+
+def count_renewals(effects: Effects, renewals: Sequence[tuple[Case, Renew]]) -> None:
+    """Count letters that were sent to the DLQ once more, and tell of each."""
+    effects.counts["renewed"] += len(renewals)
+    for case, decision in renewals:
+        effects.tell("letter.renewed", case, decision.reason)
 
 
 def count_holds(effects: Effects, holds: Sequence[tuple[Case, Hold]]) -> None:

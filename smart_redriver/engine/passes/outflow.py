@@ -33,7 +33,7 @@ from smart_redriver.engine.passes.read import (
 )
 from smart_redriver.engine.triage.admission import CONTROLS_AMONG
 from smart_redriver.engine.triage.case import Case
-from smart_redriver.engine.triage.decision import Decision, Hold, Park, ParkReason, Redrive
+from smart_redriver.engine.triage.decision import Decision, Hold, Park, ParkReason, Redrive, Renew
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -264,12 +264,11 @@ class Outflow:
         # Too few to compare suspects with are as good as none: the letters that stay for that are chosen before them.
         is_end = self._is_end or self._examined + len(cases) + CONTROLS_AMONG > state.dlq.visible
         for lane, some in state.by_lane(cases):
-            for case in some:
-                state.saw_letter(case, now)
             rolls = [state.tools.rng.random() for _ in some]
             terms = state.terms(lane)
             of_lane = lane.decide(some, rolls, terms, now, is_end=is_end)
             for case, what in of_lane:
+                state.saw_letter(case, now, is_renewed=isinstance(what, Renew))
                 if isinstance(what, Hold):
                     state.left(case, what, terms, now)
             decided += of_lane

@@ -12,7 +12,7 @@ from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.passes.hands import Effects
 from smart_redriver.engine.passes.lane import Lane
-from smart_redriver.engine.passes.ports import Tools
+from smart_redriver.engine.passes.ports import Tools, renewing
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import NO_KNOWN_MOMENT, Hold, HoldReason
 from smart_redriver.engine.triage.retention import calm_margin, urgent_margin
@@ -32,7 +32,7 @@ class PassState:
         effects: all that was done so far. `faults`: calls that failed.
         heard: outcomes that consumers reported, by their result, or by why they were left out.
         has_unread_reports: more of them may wait than the pass has read.
-        oldest: the first send of the oldest letter that was seen.
+        oldest: the first send of the oldest letter that was seen, and has not got a new clock.
         last_chances: holds of suspects until their last chance, and of letters until the canary of their cause.
         waiting, waiting_since: letters that were left for no known moment, and since when the oldest has been there.
 
@@ -90,19 +90,25 @@ class PassState:
     def terms(self, lane: Lane) -> Terms:
         """Return what triage has to know about the queues, for letters of one lane."""
         by_arn = {one.known_facts.arn: one for one in self.lanes}
-        return terms_of(lane, by_arn, self.dlq.retention, is_flowing=lane.is_flowing)
+        return terms_of(
+            lane,
+            by_arn,
+            self.dlq.retention,
+            is_flowing=lane.is_flowing,
+            can_renew=renewing(self.tools.dead_letters) is not None,
+        )
 
     def version_to_mark(self, cases: Sequence[Case]) -> int:
         """Return the version to note with returns among these letters: that of their lane's circuit."""
         lanes = [lane for lane, _ in self.by_lane(cases)] or [self.lanes[0]]
         return min(lane.keeper.version for lane in lanes)
 
-    def saw_letter(self, case: Case, now: datetime) -> None:
+    def saw_letter(self, case: Case, now: datetime, *, is_renewed: bool) -> None:
         """Note a letter that was examined."""
         self.examined += 1
         if fault := case.letter.trail_fault:
             self.tools.journal("trail.ignored", message_id=case.message_id, reason=fault)
-        sent_at = min(case.letter.sent_at, now)
+        sent_at = now if is_renewed else min(case.letter.sent_at, now)
         self.oldest = min(self.oldest or sent_at, sent_at)
 
     def left(self, case: Case, hold: Hold, terms: Terms, now: datetime) -> None:
@@ -142,7 +148,12 @@ SHARE_SPENT_WAITING = 0.5
 
 
 def terms_of(
-    lane: Lane, lanes: Mapping[str, Lane], retention: timedelta, *, is_flowing: bool
+    lane: Lane,
+    lanes: Mapping[str, Lane],
+    retention: timedelta,
+    *,
+    is_flowing: bool,
+    can_renew: bool = False,
 ) -> Terms:
     """Return what triage has to know about the queues, for letters of one lane.
 
@@ -150,6 +161,7 @@ def terms_of(
         lanes: all of them, by their queues' ARNs.
         retention: of the DLQ.
         is_flowing: whether a letter that stays has good hopes to go soon.
+        can_renew: see `Terms`.
 
     """
     is_fifo, longest_delay = lane.known_facts.is_fifo, _longest_delay(lane)
@@ -160,6 +172,7 @@ def terms_of(
         margin=urgent_margin(retention) if is_flowing else calm_margin(retention),
         time_to_fail=lane.time_to_fail(),
         is_fifo=is_fifo,
+        can_renew=can_renew,
         is_source_empty=lane.known_facts.depth == 0,
         longest_delay=longest_delay,
         ahead=lane.ahead or longest_delay or (FIFO_AHEAD if is_fifo else DELIVERED_AHEAD),

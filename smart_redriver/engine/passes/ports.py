@@ -51,6 +51,18 @@ class DeadLetters(Protocol):
     def check_move(self, arn: str) -> MoveCheck: ...
 
 
+@runtime_checkable
+class Renews(Protocol):
+    """A queue of letters that takes them once more, for a new clock."""
+
+    def renew(self, outgoing: Sequence[Outgoing]) -> Sent: ...
+
+
+def renewing(letters_in: DeadLetters) -> Renews | None:
+    """The queue, if it takes its letters once more: in a FIFO queue one would fall behind its group."""
+    return letters_in if isinstance(letters_in, Renews) and not letters_in.is_fifo else None
+
+
 class ParkingLot(DeadLetters, Protocol):
     """The queue that letters are set aside in."""
 

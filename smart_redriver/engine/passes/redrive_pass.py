@@ -136,6 +136,7 @@ class _Pass:
             RealHands,
             parking_lot=self._tools.parking_lot,
             ledger=self._tools.memory,
+            letter_limit=state.dlq.max_message_size,
             parking_lot_limit=state.parking_lot.max_message_size,
             name_of=state.name_of,
             is_over=state.is_over,

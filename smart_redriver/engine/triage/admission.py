@@ -24,6 +24,7 @@ from smart_redriver.engine.triage.decision import (
     Park,
     ParkReason,
     Redrive,
+    Renew,
 )
 from smart_redriver.engine.triage.ordered import Fate, Sight, fate, in_order
 from smart_redriver.engine.triage.triage import Terms, failed_at, hold_unless_expiring, triage
@@ -315,7 +316,7 @@ def _later_controls(unblemished: Sequence[Case], most: int) -> set[str]:
     return {case.message_id for case in least[len(least) - kept :]}
 
 
-def _awaiting(case: Case, strikes: int, terms: Terms, now: datetime) -> Hold | Park:
+def _awaiting(case: Case, strikes: int, terms: Terms, now: datetime) -> Hold | Park | Renew:
     return hold_unless_expiring(case, strikes, HoldReason.AWAITING_VERDICT, terms, now)
 
 

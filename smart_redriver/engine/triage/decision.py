@@ -53,7 +53,7 @@ CAUSE_CANARY = "CAUSE_CANARY"
 class Redrive:
     """Send the letter back to `destination` (an ARN, or a URL), to be tried no earlier than in `delay`.
 
-    `is_doubtful`: see `Case.is_doubtful`. `is_expiring`: it is near its expiry, and parked at once where it is refused.
+    `is_doubtful`: see `Case.is_doubtful`. `is_expiring`: it is near its expiry, and saved at once where it is refused.
     """
 
     destination: str
@@ -83,6 +83,14 @@ class Park:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Renew:
+    """Send the letter to the DLQ once more, for a new clock: it is near its expiry, and only waits."""
+
+    strikes: int
+    reason: str = "EXPIRING"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
     """Leave the letter in the DLQ, hidden until `until`. `not_before` is set where it is worth remembering."""
 
@@ -99,4 +107,4 @@ class Discard:
     reason: str = "ALREADY_SENT"
 
 
-Decision = Redrive | Park | Hold | Discard
+Decision = Redrive | Park | Renew | Hold | Discard

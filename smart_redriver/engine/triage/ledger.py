@@ -217,6 +217,12 @@ class Entry:
             seen_in_version=None,
         )
 
+    def renewed(self, *, replaced_id: str, new_id: str, now: datetime) -> Entry:
+        """Return the entry after the letter was sent to the queue that it lies in: of another copy all is as it was."""
+        copy = self._sent_on(replaced_id, new_id, now, "renewed")
+        ids = ("current_id", "kept_id", "left_id", "replaced_ids", "history")
+        return replace(self, **{name: copy[name] for name in ids})
+
     def replayed(
         self, *, replaced_id: str, new_id: str, redrive_count: int, now: datetime, note: str
     ) -> Entry:

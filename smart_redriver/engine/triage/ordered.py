@@ -34,6 +34,7 @@ from smart_redriver.engine.triage.decision import (
     Park,
     ParkReason,
     Redrive,
+    Renew,
 )
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.engine.triage.retention import is_expiring
@@ -206,8 +207,12 @@ def _blocks(park: Park, settings: Settings) -> bool:
 
 
 def _hold(
-    case: Case, decision: Redrive | Hold | Park, reason: HoldReason, terms: Terms, now: datetime
-) -> Hold | Park:
+    case: Case,
+    decision: Redrive | Hold | Park | Renew,
+    reason: HoldReason,
+    terms: Terms,
+    now: datetime,
+) -> Hold | Park | Renew:
     return hold_unless_expiring(case, decision.strikes, reason, terms, now)
 
 

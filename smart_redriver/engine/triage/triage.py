@@ -19,6 +19,7 @@ from smart_redriver.engine.triage.decision import (
     Park,
     ParkReason,
     Redrive,
+    Renew,
 )
 from smart_redriver.engine.triage.retention import is_expiring
 
@@ -52,6 +53,7 @@ class Terms:
         margin: the least time to expiry at which a letter may stay in the DLQ.
         time_to_fail: from a message's first receive to its move to the DLQ.
         is_fifo: the queues keep messages of a group in order.
+        can_renew: a letter can be sent to the DLQ once more, for a new clock.
         longest_delay: for how long a letter that was sent can be kept from its consumer.
         ahead: how far ahead of its time, as the rate has it, a letter may be admitted.
         is_source_empty: the source queue shows no message at all.
@@ -64,6 +66,7 @@ class Terms:
     margin: timedelta
     time_to_fail: timedelta
     is_fifo: bool = False
+    can_renew: bool = False
     is_source_empty: bool = False
     longest_delay: timedelta = MAX_SQS_DELAY
     ahead: timedelta = MAX_SQS_DELAY
@@ -112,8 +115,8 @@ def hold_unless_expiring(
     *,
     until: datetime | None = None,
     not_before: datetime | None = None,
-) -> Hold | Park:
-    """Hold a letter that does not go in this pass; park it where it could expire meanwhile.
+) -> Hold | Park | Renew:
+    """Hold a letter that does not go in this pass; save it where it could expire meanwhile.
 
     Args:
         until: hidden until then, where nobody sees it; None releases it at once.
@@ -121,7 +124,7 @@ def hold_unless_expiring(
 
     """
     if is_expiring(case.letter, terms.retention, terms.margin, now):
-        return Park(reason=ParkReason.EXPIRING, strikes=strikes)
+        return saved(strikes, terms)
     latest = min(
         now + MAX_VISIBILITY - timedelta(minutes=1),
         case.letter.sent_at + terms.retention - terms.margin,
@@ -129,6 +132,13 @@ def hold_unless_expiring(
     return Hold(
         reason=reason, until=min(until or now, latest), strikes=strikes, not_before=not_before
     )
+
+
+def saved(strikes: int, terms: Terms) -> Park | Renew:
+    """Give a letter near its expiry a new clock: where it waits if that can be, or else with a person."""
+    if terms.can_renew:
+        return Renew(strikes=strikes)
+    return Park(reason=ParkReason.EXPIRING, strikes=strikes)
 
 
 def _reason_to_park(

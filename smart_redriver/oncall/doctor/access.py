@@ -12,7 +12,7 @@ from typing import Any
 
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.recovery import DETAIL_TYPE, SOURCE
-from smart_redriver.engine.config.targets import Origin, Target, TargetKind, queue_name
+from smart_redriver.engine.config.targets import Origin, Target, TargetKind, is_fifo, queue_name
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.targets.target_source import arn_beside
 from smart_redriver.oncall.deployment.session import Session
@@ -65,6 +65,8 @@ _TAKE = (
     "sqs:ChangeMessageVisibility",
 )
 _TAKE_DEAD = (*_TAKE, "sqs:ListMessageMoveTasks")
+#: Letters near their expiry are sent to the DLQ once more; in a FIFO queue they would fall behind their groups.
+_RENEW = ("sqs:SendMessage",)
 _HEAR = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
 _WITNESS = ("cloudwatch:GetMetricData",)
 _TELL = ("events:PutEvents",)
@@ -90,7 +92,7 @@ def check_access(session: Session) -> Iterator[Finding]:
     table = session.aws.dynamodb.describe_table(TableName=deployment.table_name)["Table"]
     needs: list[tuple[str, tuple[str, ...]]] = [
         *((source["QueueArn"], _SEND) for source in sources),
-        (dlq["QueueArn"], _TAKE_DEAD),
+        (dlq["QueueArn"], _TAKE_DEAD if is_fifo(dlq["QueueArn"]) else (*_TAKE_DEAD, *_RENEW)),
         (lot["QueueArn"], (*_SEND, *_TAKE)),
         (table["TableArn"], _KEEP),
         (_ALL_METRICS, _WITNESS),
