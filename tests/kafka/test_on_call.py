@@ -45,10 +45,37 @@ def test_status_tells_that_no_process_is_at_work_and_that_it_has_no_alarms(desk,
     silent = "Process:     none is at work: `redrive doctor` says more"
     for told in (before, later):
         assert silent in told
+        assert "Now:         No pass runs by itself: no process is at work." in told
+        assert "Next:        nothing: no process is at work" in told
         assert "Next look" not in told
         assert "Alarms:      a process has none" in told
     assert silent not in at_work
     assert "Next look:   within 5 min" in at_work
+
+
+def test_each_command_says_that_no_process_is_at_work_and_none_that_a_schedule_is_on(desk, bench):
+    """The headline said that the next pass looks at the letters, and `--json` told of a schedule."""
+    bench.die("a")
+    [letter] = desk("letters", "--json").json["letters"]
+    told = _status(desk)
+    at_a_glance = desk("status", "--overview", "--json").json["homes"][0]["queues"][0]
+    shown = desk("show", letter["message_id"])
+    screen = desk("status", "--overview").out
+    bench.memory().save_pass(bench.run_pass().to_json(), bench.clock.now())
+    at_work = _status(desk)
+
+    assert (told["passes"], told["schedule"], told["look_again_seconds"]) == (
+        "no process",
+        None,
+        None,
+    )
+    for one in (told, at_a_glance):
+        text = "No pass runs by itself: no process is at work. 1 letter waits."
+        assert one["headline"]["text"] == text
+    assert not at_a_glance["quiet"]
+    assert "no pass runs" in screen
+    assert "Waits for:   passes, of which none runs by itself: `redrive doctor`" in shown.out
+    assert (at_work["passes"], at_work["schedule"]) == ("run", None)
 
 
 def test_letters_are_shown_and_stay_where_they_are(desk, bench):

@@ -15,6 +15,7 @@ from smart_redriver.engine.headline import (
     Colour,
     Headline,
     KindDown,
+    Passes,
     Seen,
     Topic,
     headline,
@@ -221,9 +222,14 @@ SENTENCES = [
         "Dry run: letters are looked at, and none is redriven. 16 letters wait.",
     ),
     (
-        replace(WAITING, is_scheduled=False),
+        replace(WAITING, passes=Passes.NOT_SCHEDULED),
         Colour.RED,
         "No pass runs by itself: the schedule is off. 16 letters wait.",
+    ),
+    (
+        replace(WAITING, passes=Passes.NO_PROCESS),
+        Colour.RED,
+        "No pass runs by itself: no process is at work. 16 letters wait.",
     ),
     (
         replace(
@@ -276,7 +282,7 @@ counts = st.integers(0, 50)
         at=st.just(NOW),
         state=st.sampled_from(State),
         mode=st.sampled_from(Mode),
-        is_scheduled=st.booleans(),
+        passes=st.sampled_from(Passes),
         backlog=st.none() | counts,
         hidden=counts,
         parked=counts,
@@ -327,7 +333,7 @@ ROWS = {
     Topic.NOTHING_WAITS: "The DLQ is empty; N parked letters wait for a person",
     Topic.FLOWING: "Healthy: letters go back",
     Topic.STARTING: "N letters wait. The next pass looks at them",
-    Topic.NOT_SCHEDULED: "No pass runs by itself",
+    Topic.NO_PASSES: "No pass runs by itself",
     Topic.MODE: "Dry run; the setting `mode` is paused",
     Topic.PAUSED: "Paused",
     Topic.DOWN: "Consumer likely down",

@@ -21,7 +21,7 @@ from smart_redriver.oncall.terminal.words import ago, stamp
 _IN_THE_DLQ = (Status.RETURNED, Status.FAILED)
 #: The reason that keeps all letters of a queue, by the topic of its headline.
 _WITH_ALL = {
-    Topic.NOT_SCHEDULED: "the schedule, which is off: `redrive doctor`",
+    Topic.NO_PASSES: "passes, of which none runs by itself: `redrive doctor`",
     Topic.MODE: "`mode=automatic`",
     Topic.PAUSED: "the end of the pause",
     Topic.DOWN: "the next canary, or a live message that succeeds",
