@@ -124,6 +124,7 @@ class Seen:
     Attributes:
         mode, passes, orders: what keeps passes from acting.
         backlog: letters in the DLQ. `hidden`: those of them that wait for a moment of their own.
+        keeps_order: whether letters wait behind others of their group, which no pass counts.
         parked: letters in the parking lot, which wait for a person.
         out, out_since: letters that were redriven and of which nothing is known, and since when the oldest of them is out;
             `out_until`: when they are known at the latest.
@@ -147,6 +148,7 @@ class Seen:
     orders: Orders = Orders()
     backlog: int | None = None
     hidden: int = 0
+    keeps_order: bool = False
     parked: int = 0
     out: int = 0
     out_since: datetime | None = None
@@ -247,6 +249,7 @@ def seen_of(
         passes=passes,
         backlog=dlq.depth if dlq else None,
         hidden=dlq.in_flight + dlq.delayed if dlq else 0,
+        keeps_order=dlq is not None and dlq.is_fifo,
         parked=lot.depth if lot else 0,
     )
     if circuit is None:
@@ -634,7 +637,7 @@ def _kind_down(seen: Seen) -> Headline | None:
 def _most_waited_for(kinds: Sequence[KindDown], names: Mapping[str, str], seen: Seen) -> str:
     """The kinds for which most letters wait, by their `names`, and how many more kinds are down."""
     named = [
-        f"{_most(one.letters, seen)} {_wait(one.letters)} for {names[one.name]}, down"
+        f"{_most_and_those_behind(one.letters, seen)} for {names[one.name]}, down"
         f"{_since(one.since, seen.at)}"
         for one in kinds[:_MOST_NAMED]
         if one.letters
@@ -769,6 +772,12 @@ def _shown(seen: Seen) -> str:
 def _most(count: int, seen: Seen) -> str:
     backlog = seen.backlog or 0
     return f"{min(count, backlog):,} of {_letters(backlog)}"
+
+
+def _most_and_those_behind(count: int, seen: Seen) -> str:
+    if not seen.keeps_order or count >= (seen.backlog or 0):
+        return f"{_most(count, seen)} {_wait(count)}"
+    return f"{_most(count, seen)}, and those in order behind {'it' if count == 1 else 'them'}, wait"
 
 
 def quoted(name: str) -> str:

@@ -1,6 +1,7 @@
 """The command over topics: every verb on a log in memory, with the state in a file."""
 
 import json
+import re
 from collections import Counter
 from datetime import timedelta
 
@@ -76,6 +77,27 @@ def test_each_command_says_that_no_process_is_at_work_and_none_that_a_schedule_i
     assert "no pass runs" in screen
     assert "Waits for:   passes, of which none runs by itself: `redrive doctor`" in shown.out
     assert (at_work["passes"], at_work["schedule"]) == ("run", None)
+
+
+@pytest.mark.parametrize("order", ["key", "none"])
+def test_what_waits_behind_letters_of_a_cause_that_is_down_waits_too(tmp_path, order):
+    """With "81 of 566 letters wait", the other 485 seemed to be on their way."""
+    bench = Bench(order=order)
+    desk = KafkaDesk(bench, tmp_path)
+    desk.file.write_text(desk.file.read_text().replace("[state]", f'order = "{order}"\n\n[state]'))
+    keys = [f"key {number}" for number in range(6)]
+    bench.die(*[f"bad {number}" for number in range(60)], keys=keys)
+    bench.die(*[f"good {number}" for number in range(40)])
+    for _ in range(4):
+        bench.memory().save_pass(bench.run_pass().to_json(), bench.clock.now())
+        bench.work(lambda value: "Down" if value.startswith(b"bad") else None)
+        bench.clock.advance(30)
+    bench.run_pass()
+
+    told = _status(desk)["headline"]["text"]
+
+    behind = ", and those in order behind (it|them)," if order == "key" else ""
+    assert re.search(f" letters{behind} waits? for Down", told), told
 
 
 def test_letters_are_shown_and_stay_where_they_are(desk, bench):

@@ -159,6 +159,17 @@ SENTENCES = [
         "200 of 200 letters wait for PaymentDeclined, down since 01:12. Next canary of it at 02:33.",
     ),
     (
+        replace(FLOWING, keeps_order=True, kinds_down=(DECLINED,)),
+        Colour.YELLOW,
+        "Healthy; 212 of 300 letters, and those in order behind them, wait for PaymentDeclined, down since 01:12. "
+        "Next canary of it at 02:33.",
+    ),
+    (
+        replace(FLOWING, keeps_order=True, backlog=212, kinds_down=(DECLINED,)),
+        Colour.YELLOW,
+        "212 of 212 letters wait for PaymentDeclined, down since 01:12. Next canary of it at 02:33.",
+    ),
+    (
         replace(FLOWING, kinds_down=(replace(DECLINED, letters=0, name="Late: after *"),)),
         Colour.YELLOW,
         "300 letters wait for the next pass to look at them; Late is down since 01:12. Next canary of it at 02:33.",
@@ -285,6 +296,7 @@ counts = st.integers(0, 50)
         passes=st.sampled_from(Passes),
         backlog=st.none() | counts,
         hidden=counts,
+        keeps_order=st.booleans(),
         parked=counts,
         out=counts,
         out_since=moments,
