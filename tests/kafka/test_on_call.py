@@ -138,6 +138,31 @@ def test_a_letter_is_done_though_its_topic_still_has_its_record(desk, bench):
     assert "Waits for" not in shown.out
 
 
+@pytest.mark.parametrize("order", ["key", "none"])
+def test_what_is_done_in_the_retry_topic_counts_no_longer(tmp_path, order):
+    """A topic drops no record from its middle: a letter was counted until those before it were done, too."""
+    bench = Bench(1, order=order)
+    desk = KafkaDesk(bench, tmp_path)
+    desk.file.write_text(desk.file.read_text().replace("[state]", f'order = "{order}"\n\n[state]'))
+    bench.die(*"abcdef")
+    assert desk("pause", "--reason", "down", "--yes").code == 0
+    bench.clock.advance(timedelta(hours=13).total_seconds())
+    bench.run_pass()
+    held = bench.values(bench.place.held)
+    listed = {one["body"]: one for one in desk("letters", "--body", "--json").json["letters"]}
+    ids = [listed[one]["original_id"] for one in "cd"]
+    assert desk("replay", *ids, "--from-dlq", "--yes", "--even-though-paused").code == 0
+    bench.work()
+
+    told, [stuck] = _status(desk), desk("causes", "--json").json["queues"]
+    listed = desk("letters", "--json").json["letters"]
+
+    assert held == [b"a", b"b", b"c", b"d", b"e", b"f"]
+    assert told["depths"]["dead_letters"] == 4
+    assert sum(one["letters"] for one in stuck["groups"]) == 4
+    assert len(listed) == 4
+
+
 def test_causes_are_counted_by_what_records_tell(desk, bench):
     bench.die("a", "b")
 
