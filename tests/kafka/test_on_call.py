@@ -122,6 +122,23 @@ def test_show_has_own_headers_and_the_death(desk, bench):
     assert told["message"]["attributes"]["ErrorType"]["StringValue"] == "Boom"
 
 
+def test_show_has_the_beginning_of_large_values_and_headers_and_whole_all_of_them(desk, bench):
+    """Two megabytes went to a terminal."""
+    bench.produce("a" * 2_000_000, keys=["k"])
+    bench.work(lambda _: "B" * 50_000)
+    [letter] = desk("letters", "--json").json["letters"]
+
+    told = desk("show", letter["message_id"])
+    whole = desk("show", letter["message_id"], "--whole")
+    as_json = desk("show", letter["message_id"], "--json").json
+
+    assert len(told.out) < 100_000
+    assert "\n... 1,983,616 more bytes: --whole\n" in told.out
+    assert "ErrorType (String): B" in told.out
+    assert "a" * 2_000_000 in whole.out
+    assert as_json["message"]["body"] == "a" * 2_000_000
+
+
 def test_a_letter_is_done_though_its_topic_still_has_its_record(desk, bench):
     """It was said to be in the DLQ, and to wait for its turn."""
     bench.die("a")

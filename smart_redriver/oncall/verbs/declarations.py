@@ -331,7 +331,9 @@ VERBS = (
                 default=100,
             ),
             _flag("logs", "Also show what its consumer logged about it."),
-            _flag("whole", "All of body, traceback and log, not a screen of each."),
+            _flag(
+                "whole", "All of body, attributes, traceback and log, not the beginning of each."
+            ),
             Option(
                 name="log_group",
                 about="Search this log group, if no report names one.",

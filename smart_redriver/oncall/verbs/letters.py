@@ -128,7 +128,7 @@ def _tell(session: Session, found: list[Case], waits: Waits, *, with_body: bool)
         if with_body:
             for case in some:
                 say(f"--- {case.original_id}")
-                say(Verbatim(shown_body(case.letter)))
+                say(Verbatim(shown_body(case.letter.body)))
 
 
 def _wait(case: Case, waits: Waits) -> Wait | None:
