@@ -532,6 +532,26 @@ def test_topics_that_share_a_dlq_topic_have_a_circuit_each(tmp_path):
     assert not desk.bench.log.in_topic("orders")
 
 
+def test_a_letter_that_no_pass_has_met_waits_for_what_keeps_its_own_topic(tmp_path):
+    """With several topics it was said to wait for its turn."""
+    bench = Bench(topics=["orders", "refunds"])
+    desk = KafkaDesk(bench, tmp_path)
+    text = desk.file.read_text().replace('["orders"]', '["orders", "refunds"]')
+    desk.file.write_text(text)
+    bench.memory().save_pass(bench.run_pass().to_json(), bench.clock.now())
+    bench.die("a")
+    bench.die("b", topic="refunds")
+    assert desk("open", "--queue", "refunds", "--reason", "down", "--yes").code == 0
+
+    listed = desk("letters", "--body", "--json").json["letters"]
+    shown = {one["body"]: desk("show", one["message_id"]).out for one in listed}
+
+    waits = {one["body"]: one["waits"]["for"] for one in listed}
+    assert waits == {"a": "its turn", "b": "the next canary, or a live message that succeeds"}
+    assert "Waits for:   the next canary" in shown["b"]
+    assert "Waits for:   its turn" in shown["a"]
+
+
 def test_what_a_pass_took_meanwhile_is_not_sent_by_a_person(desk, bench):
     bench.die("a", "b")
     listed = _letters(desk)

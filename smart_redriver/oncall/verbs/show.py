@@ -236,7 +236,8 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     wanted = _with_log_group(wanted, failure, target)
     log = _log_of(session, entry, failure, letter, wanted)
     where = _WHERE[seen] if seen else _where(session, entry, hidden)
-    wait = Waits.of(session).letter(entry, is_met=seen is Status.RETURNED)
+    queue = session.name_of(found) if found else None
+    wait = Waits.of(session).letter(entry, queue=queue, is_met=seen is Status.RETURNED)
     told = {"where": where, **_to_json(target, entry, failure, letter, wait)}
     session.terminal.result(told | ({"log": _log_to_json(log)} if wanted.logs else {}))
     session.terminal.say(f"{_known_as(message_id, entry, letter)} is {where}.")
