@@ -532,6 +532,13 @@ def test_topics_that_share_a_dlq_topic_have_a_circuit_each(tmp_path):
     assert not desk.bench.log.in_topic("orders")
 
 
+def test_no_more_letters_are_shown_than_were_asked_for(desk, bench):
+    """Of letters in order it showed nine."""
+    bench.die(*"abcdefghijkl")
+
+    assert len(desk("letters", "--limit", "5", "--json").json["letters"]) == 5
+
+
 def test_a_letter_that_no_pass_has_met_waits_for_what_keeps_its_own_topic(tmp_path):
     """With several topics it was said to wait for its turn."""
     bench = Bench(topics=["orders", "refunds"])
