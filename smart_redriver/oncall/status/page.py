@@ -198,7 +198,9 @@ def _of_letters(now: Snapshot) -> _Words:
 
 
 def _wait(facts: QueueFacts | None) -> str:
-    return ", which wait for a person: `redrive parked`" if facts and facts.depth else ""
+    if facts is None or not facts.depth:
+        return ""
+    return f", which {'waits' if facts.depth == 1 else 'wait'} for a person: `redrive parked`"
 
 
 def _last_pass(now: Snapshot) -> str:
