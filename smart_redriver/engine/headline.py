@@ -51,7 +51,7 @@ class Topic(str, Enum):
     NOTHING_WAITS = "nothing waits"
     FLOWING = "letters flow"
     STARTING = "starting"
-    NOT_SCHEDULED = "no pass runs"
+    NO_PASSES = "no pass runs"
     MODE = "mode"
     PAUSED = "paused"
     DOWN = "consumer likely down"
@@ -68,7 +68,7 @@ class Topic(str, Enum):
 #: While these are so, no letter goes back, or none but a few that are tried.
 _KEEPS_ALL = frozenset(
     {
-        Topic.NOT_SCHEDULED,
+        Topic.NO_PASSES,
         Topic.MODE,
         Topic.PAUSED,
         Topic.DOWN,
@@ -82,8 +82,29 @@ _KEEPS_ALL = frozenset(
 
 #: These hold for all queues of a DLQ alike, or for none.
 _HOLD_FOR_ALL = frozenset(
-    {Topic.NOTHING_WAITS, Topic.NOT_KNOWN, Topic.NOT_SCHEDULED, Topic.MODE, Topic.PAUSED}
+    {Topic.NOTHING_WAITS, Topic.NOT_KNOWN, Topic.NO_PASSES, Topic.MODE, Topic.PAUSED}
 )
+
+
+class Passes(str, Enum):
+    """Whether passes run by themselves, and what is missing where none does."""
+
+    RUN = "run"
+    NOT_SCHEDULED = "not scheduled"
+    NO_PROCESS = "no process"
+
+
+#: Why no pass runs, and what to do.
+_WHY_NO_PASSES = {
+    Passes.NOT_SCHEDULED: (
+        "the schedule is off",
+        "`redrive doctor` says why; `redrive run` makes one pass.",
+    ),
+    Passes.NO_PROCESS: (
+        "no process is at work",
+        "Start `redrive run --forever`; `redrive doctor` says since when none is.",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +122,9 @@ class Seen:
     """The state of one source queue and of the letters that wait for it. None stands for unknown.
 
     Attributes:
-        mode, is_scheduled, orders: what keeps passes from acting.
+        mode, passes, orders: what keeps passes from acting.
         backlog: letters in the DLQ. `hidden`: those of them that wait for a moment of their own.
+        keeps_order: whether letters wait behind others of their group, which no pass counts.
         parked: letters in the parking lot, which wait for a person.
         out, out_since: letters that were redriven and of which nothing is known, and since when the oldest of them is out;
             `out_until`: when they are known at the latest.
@@ -122,10 +144,11 @@ class Seen:
     at: datetime
     state: State = State.CLOSED
     mode: Mode = Mode.AUTOMATIC
-    is_scheduled: bool = True
+    passes: Passes = Passes.RUN
     orders: Orders = Orders()
     backlog: int | None = None
     hidden: int = 0
+    keeps_order: bool = False
     parked: int = 0
     out: int = 0
     out_since: datetime | None = None
@@ -217,15 +240,16 @@ def seen_of(
     dlq: QueueFacts | None,
     lot: QueueFacts | None = None,
     orders: Orders | None = None,
-    is_scheduled: bool = True,
+    passes: Passes = Passes.RUN,
 ) -> Seen:
     """Gather what the circuit, the queue and people's orders tell. `orders`: those of the DLQ's first source queue."""
     seen = Seen(
         at=now,
         mode=settings.mode if settings else Mode.AUTOMATIC,
-        is_scheduled=is_scheduled,
+        passes=passes,
         backlog=dlq.depth if dlq else None,
         hidden=dlq.in_flight + dlq.delayed if dlq else 0,
+        keeps_order=dlq is not None and dlq.is_fifo,
         parked=lot.depth if lot else 0,
     )
     if circuit is None:
@@ -407,14 +431,15 @@ def _neighbours(name: str, headlines: Mapping[str, Headline]) -> str:
     return f"It shares the DLQ with {len(others)} queues, of which {flowing or 'none'} {lets} letters go."
 
 
-def _not_scheduled(seen: Seen) -> Headline | None:
-    if seen.is_scheduled:
+def _no_passes(seen: Seen) -> Headline | None:
+    if seen.passes is Passes.RUN:
         return None
+    why, then = _WHY_NO_PASSES[seen.passes]
     return Headline(
-        topic=Topic.NOT_SCHEDULED,
+        topic=Topic.NO_PASSES,
         colour=Colour.RED,
-        text=f"No pass runs by itself: the schedule is off. {_waiting(seen)}",
-        then="`redrive doctor` says why; `redrive run` makes one pass.",
+        text=f"No pass runs by itself: {why}. {_waiting(seen)}",
+        then=then,
     )
 
 
@@ -612,7 +637,7 @@ def _kind_down(seen: Seen) -> Headline | None:
 def _most_waited_for(kinds: Sequence[KindDown], names: Mapping[str, str], seen: Seen) -> str:
     """The kinds for which most letters wait, by their `names`, and how many more kinds are down."""
     named = [
-        f"{_most(one.letters, seen)} {_wait(one.letters)} for {names[one.name]}, down"
+        f"{_most_and_those_behind(one.letters, seen)} for {names[one.name]}, down"
         f"{_since(one.since, seen.at)}"
         for one in kinds[:_MOST_NAMED]
         if one.letters
@@ -706,7 +731,7 @@ def _starting(seen: Seen) -> Headline:
 
 
 _RULES: tuple[Callable[[Seen], Headline | None], ...] = (
-    _not_scheduled,
+    _no_passes,
     _mode,
     _paused,
     _not_known,
@@ -747,6 +772,12 @@ def _shown(seen: Seen) -> str:
 def _most(count: int, seen: Seen) -> str:
     backlog = seen.backlog or 0
     return f"{min(count, backlog):,} of {_letters(backlog)}"
+
+
+def _most_and_those_behind(count: int, seen: Seen) -> str:
+    if not seen.keeps_order or count >= (seen.backlog or 0):
+        return f"{_most(count, seen)} {_wait(count)}"
+    return f"{_most(count, seen)}, and those in order behind {'it' if count == 1 else 'them'}, wait"
 
 
 def quoted(name: str) -> str:

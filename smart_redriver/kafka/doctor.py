@@ -20,7 +20,7 @@ from smart_redriver.oncall.doctor.passes import (
     check_passes,
     check_state,
 )
-from smart_redriver.oncall.status.passes import last_pass, silent_after
+from smart_redriver.oncall.status.passes import is_at_work, last_pass
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.words import ago, span
 
@@ -370,7 +370,7 @@ def check_process(session: Session) -> Iterator[Finding]:
     if last is None:
         yield wrong("No process has ended a pass.", remedy)
         return
-    is_recent = now - last.at <= silent_after(session.settings)
+    is_recent = is_at_work(last, session.settings, now)
     told = f"The last pass ended {ago(last.at, now)}"
     yield check(is_recent, f"{told}.", f"{told}: no process is at work.", remedy)
     for fault, count in sorted((last.report.get("faults") or {}).items()):

@@ -16,7 +16,7 @@ from fakes.kafka import FakeLog
 from smart_redriver.engine.aws.state_table import StateStore
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import CallFailed
-from smart_redriver.engine.passes.ports import Memory, Tools
+from smart_redriver.engine.passes.ports import Tools
 from smart_redriver.engine.passes.redrive_pass import run_pass
 from smart_redriver.engine.report import Report
 from smart_redriver.kafka.engine.connection import DeadLetterTopic
@@ -174,7 +174,7 @@ class Bench:
         self._process = DeadLetterTopic(log, self.place, self.clock.now, state=self.state)
         return self._process
 
-    def memory(self, wire: Wire | None = None) -> Memory:
+    def memory(self, wire: Wire | None = None) -> StateStore:
         dynamodb = wire.to(self.dynamodb) if wire else self.dynamodb
         first, name = self.place.topics[0], self.place.name
         return StateStore(

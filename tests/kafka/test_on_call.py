@@ -1,6 +1,7 @@
 """The command over topics: every verb on a log in memory, with the state in a file."""
 
 import json
+import re
 from collections import Counter
 from datetime import timedelta
 
@@ -45,10 +46,58 @@ def test_status_tells_that_no_process_is_at_work_and_that_it_has_no_alarms(desk,
     silent = "Process:     none is at work: `redrive doctor` says more"
     for told in (before, later):
         assert silent in told
+        assert "Now:         No pass runs by itself: no process is at work." in told
+        assert "Next:        nothing: no process is at work" in told
         assert "Next look" not in told
         assert "Alarms:      a process has none" in told
     assert silent not in at_work
     assert "Next look:   within 5 min" in at_work
+
+
+def test_each_command_says_that_no_process_is_at_work_and_none_that_a_schedule_is_on(desk, bench):
+    """The headline said that the next pass looks at the letters, and `--json` told of a schedule."""
+    bench.die("a")
+    [letter] = desk("letters", "--json").json["letters"]
+    told = _status(desk)
+    at_a_glance = desk("status", "--overview", "--json").json["homes"][0]["queues"][0]
+    shown = desk("show", letter["message_id"])
+    screen = desk("status", "--overview").out
+    bench.memory().save_pass(bench.run_pass().to_json(), bench.clock.now())
+    at_work = _status(desk)
+
+    assert (told["passes"], told["schedule"], told["look_again_seconds"]) == (
+        "no process",
+        None,
+        None,
+    )
+    for one in (told, at_a_glance):
+        text = "No pass runs by itself: no process is at work. 1 letter waits."
+        assert one["headline"]["text"] == text
+    assert not at_a_glance["quiet"]
+    assert "no pass runs" in screen
+    assert "Waits for:   passes, of which none runs by itself: `redrive doctor`" in shown.out
+    assert (at_work["passes"], at_work["schedule"]) == ("run", None)
+
+
+@pytest.mark.parametrize("order", ["key", "none"])
+def test_what_waits_behind_letters_of_a_cause_that_is_down_waits_too(tmp_path, order):
+    """With "81 of 566 letters wait", the other 485 seemed to be on their way."""
+    bench = Bench(order=order)
+    desk = KafkaDesk(bench, tmp_path)
+    desk.file.write_text(desk.file.read_text().replace("[state]", f'order = "{order}"\n\n[state]'))
+    keys = [f"key {number}" for number in range(6)]
+    bench.die(*[f"bad {number}" for number in range(60)], keys=keys)
+    bench.die(*[f"good {number}" for number in range(40)])
+    for _ in range(4):
+        bench.memory().save_pass(bench.run_pass().to_json(), bench.clock.now())
+        bench.work(lambda value: "Down" if value.startswith(b"bad") else None)
+        bench.clock.advance(30)
+    bench.run_pass()
+
+    told = _status(desk)["headline"]["text"]
+
+    behind = ", and those in order behind (it|them)," if order == "key" else ""
+    assert re.search(f" letters{behind} waits? for Down", told), told
 
 
 def test_letters_are_shown_and_stay_where_they_are(desk, bench):
@@ -73,6 +122,23 @@ def test_show_has_own_headers_and_the_death(desk, bench):
     assert told["message"]["attributes"]["ErrorType"]["StringValue"] == "Boom"
 
 
+def test_show_has_the_beginning_of_large_values_and_headers_and_whole_all_of_them(desk, bench):
+    """Two megabytes went to a terminal."""
+    bench.produce("a" * 2_000_000, keys=["k"])
+    bench.work(lambda _: "B" * 50_000)
+    [letter] = desk("letters", "--json").json["letters"]
+
+    told = desk("show", letter["message_id"])
+    whole = desk("show", letter["message_id"], "--whole")
+    as_json = desk("show", letter["message_id"], "--json").json
+
+    assert len(told.out) < 100_000
+    assert "\n... 1,983,616 more bytes: --whole\n" in told.out
+    assert "ErrorType (String): B" in told.out
+    assert "a" * 2_000_000 in whole.out
+    assert as_json["message"]["body"] == "a" * 2_000_000
+
+
 def test_a_letter_is_done_though_its_topic_still_has_its_record(desk, bench):
     """It was said to be in the DLQ, and to wait for its turn."""
     bench.die("a")
@@ -87,6 +153,31 @@ def test_a_letter_is_done_though_its_topic_still_has_its_record(desk, bench):
 
     assert "is done, as its consumer reported" in shown.out
     assert "Waits for" not in shown.out
+
+
+@pytest.mark.parametrize("order", ["key", "none"])
+def test_what_is_done_in_the_retry_topic_counts_no_longer(tmp_path, order):
+    """A topic drops no record from its middle: a letter was counted until those before it were done, too."""
+    bench = Bench(1, order=order)
+    desk = KafkaDesk(bench, tmp_path)
+    desk.file.write_text(desk.file.read_text().replace("[state]", f'order = "{order}"\n\n[state]'))
+    bench.die(*"abcdef")
+    assert desk("pause", "--reason", "down", "--yes").code == 0
+    bench.clock.advance(timedelta(hours=13).total_seconds())
+    bench.run_pass()
+    held = bench.values(bench.place.held)
+    listed = {one["body"]: one for one in desk("letters", "--body", "--json").json["letters"]}
+    ids = [listed[one]["original_id"] for one in "cd"]
+    assert desk("replay", *ids, "--from-dlq", "--yes", "--even-though-paused").code == 0
+    bench.work()
+
+    told, [stuck] = _status(desk), desk("causes", "--json").json["queues"]
+    listed = desk("letters", "--json").json["letters"]
+
+    assert held == [b"a", b"b", b"c", b"d", b"e", b"f"]
+    assert told["depths"]["dead_letters"] == 4
+    assert sum(one["letters"] for one in stuck["groups"]) == 4
+    assert len(listed) == 4
 
 
 def test_causes_are_counted_by_what_records_tell(desk, bench):
@@ -439,6 +530,33 @@ def test_topics_that_share_a_dlq_topic_have_a_circuit_each(tmp_path):
     assert "It serves: orders, bills." in desk("status", "--queue", "bill").err
     assert [one.value for one in desk.bench.log.in_topic("bills")] == [b"a", b"a"]
     assert not desk.bench.log.in_topic("orders")
+
+
+def test_no_more_letters_are_shown_than_were_asked_for(desk, bench):
+    """Of letters in order it showed nine."""
+    bench.die(*"abcdefghijkl")
+
+    assert len(desk("letters", "--limit", "5", "--json").json["letters"]) == 5
+
+
+def test_a_letter_that_no_pass_has_met_waits_for_what_keeps_its_own_topic(tmp_path):
+    """With several topics it was said to wait for its turn."""
+    bench = Bench(topics=["orders", "refunds"])
+    desk = KafkaDesk(bench, tmp_path)
+    text = desk.file.read_text().replace('["orders"]', '["orders", "refunds"]')
+    desk.file.write_text(text)
+    bench.memory().save_pass(bench.run_pass().to_json(), bench.clock.now())
+    bench.die("a")
+    bench.die("b", topic="refunds")
+    assert desk("open", "--queue", "refunds", "--reason", "down", "--yes").code == 0
+
+    listed = desk("letters", "--body", "--json").json["letters"]
+    shown = {one["body"]: desk("show", one["message_id"]).out for one in listed}
+
+    waits = {one["body"]: one["waits"]["for"] for one in listed}
+    assert waits == {"a": "its turn", "b": "the next canary, or a live message that succeeds"}
+    assert "Waits for:   the next canary" in shown["b"]
+    assert "Waits for:   its turn" in shown["a"]
 
 
 def test_what_a_pass_took_meanwhile_is_not_sent_by_a_person(desk, bench):

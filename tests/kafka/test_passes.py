@@ -280,7 +280,7 @@ def test_no_cause_is_named_once_its_letter_is_parked():
 
     for n in range(12):
         report = bench.run_pass(**QUICK | {"max_attempts": 4})
-        headlines.append((bool(bench.parked), "waits for Refused" in report.headline))
+        headlines.append((bool(bench.parked), "for Refused" in report.headline))
         bench.work(bad)
         if bench.parked:
             bench.die(f"late {n}")

@@ -9,11 +9,12 @@ import pytest
 
 from simulator.consumers import Consumer
 from simulator.world import PARKING_LOT, SOURCE
-from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.headline import Seen
+from smart_redriver.engine.config.settings import Mode, Settings
+from smart_redriver.engine.headline import Passes, Seen
 from smart_redriver.engine.model import breaker
 from smart_redriver.engine.model.batch import Heard
 from smart_redriver.engine.model.causes import CauseCircuit
+from smart_redriver.engine.model.circuit import Orders
 from smart_redriver.engine.triage.ledger import Status
 from smart_redriver.oncall.status.outlook import became_of, forecast
 from tests.oncall.desk import Desk
@@ -37,6 +38,21 @@ CIRCUIT = breaker.new_circuit(SOURCE, Settings(), NOW)
 )
 def test_a_plan_says_what_to_expect(seen: Seen, expected: str) -> None:
     assert list(forecast({SOURCE: seen}, [CIRCUIT], {})) == [expected]
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        replace(DOWN, passes=Passes.NO_PROCESS),
+        replace(DOWN, orders=Orders(is_paused=True)),
+        replace(DOWN, mode=Mode.PAUSED),
+    ],
+)
+def test_what_keeps_passes_from_acting_hides_no_consumer_that_is_down(kept: Seen) -> None:
+    """Of a paused queue it said that nothing is known."""
+    [told] = forecast({SOURCE: kept}, [CIRCUIT], {})
+
+    assert told == "Expected: they fail again, as long as this holds: consumer likely down."
 
 
 def test_letters_of_a_cause_that_is_down_are_expected_to_fail() -> None:

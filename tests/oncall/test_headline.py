@@ -15,6 +15,7 @@ from smart_redriver.engine.headline import (
     Colour,
     Headline,
     KindDown,
+    Passes,
     Seen,
     Topic,
     headline,
@@ -158,6 +159,17 @@ SENTENCES = [
         "200 of 200 letters wait for PaymentDeclined, down since 01:12. Next canary of it at 02:33.",
     ),
     (
+        replace(FLOWING, keeps_order=True, kinds_down=(DECLINED,)),
+        Colour.YELLOW,
+        "Healthy; 212 of 300 letters, and those in order behind them, wait for PaymentDeclined, down since 01:12. "
+        "Next canary of it at 02:33.",
+    ),
+    (
+        replace(FLOWING, keeps_order=True, backlog=212, kinds_down=(DECLINED,)),
+        Colour.YELLOW,
+        "212 of 212 letters wait for PaymentDeclined, down since 01:12. Next canary of it at 02:33.",
+    ),
+    (
         replace(FLOWING, kinds_down=(replace(DECLINED, letters=0, name="Late: after *"),)),
         Colour.YELLOW,
         "300 letters wait for the next pass to look at them; Late is down since 01:12. Next canary of it at 02:33.",
@@ -221,9 +233,14 @@ SENTENCES = [
         "Dry run: letters are looked at, and none is redriven. 16 letters wait.",
     ),
     (
-        replace(WAITING, is_scheduled=False),
+        replace(WAITING, passes=Passes.NOT_SCHEDULED),
         Colour.RED,
         "No pass runs by itself: the schedule is off. 16 letters wait.",
+    ),
+    (
+        replace(WAITING, passes=Passes.NO_PROCESS),
+        Colour.RED,
+        "No pass runs by itself: no process is at work. 16 letters wait.",
     ),
     (
         replace(
@@ -276,9 +293,10 @@ counts = st.integers(0, 50)
         at=st.just(NOW),
         state=st.sampled_from(State),
         mode=st.sampled_from(Mode),
-        is_scheduled=st.booleans(),
+        passes=st.sampled_from(Passes),
         backlog=st.none() | counts,
         hidden=counts,
+        keeps_order=st.booleans(),
         parked=counts,
         out=counts,
         out_since=moments,
@@ -327,7 +345,7 @@ ROWS = {
     Topic.NOTHING_WAITS: "The DLQ is empty; N parked letters wait for a person",
     Topic.FLOWING: "Healthy: letters go back",
     Topic.STARTING: "N letters wait. The next pass looks at them",
-    Topic.NOT_SCHEDULED: "No pass runs by itself",
+    Topic.NO_PASSES: "No pass runs by itself",
     Topic.MODE: "Dry run; the setting `mode` is paused",
     Topic.PAUSED: "Paused",
     Topic.DOWN: "Consumer likely down",

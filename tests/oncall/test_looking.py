@@ -481,6 +481,7 @@ def test_a_body_comes_before_its_traceback_and_a_screen_of_each_is_enough(
 ) -> None:
     """The traceback came first, and both filled many screens."""
     (message_id,) = desk.dead_letters("\n".join(f"line {number}" for number in range(50)))
+    left_out = sum(len(f"line {number}\n") for number in range(10, 50)) - 1
     frames = "\n".join(f"frame {number}" for number in range(50))
     report(desk, declined(message_id, traceback=frames))
     desk.park()
@@ -488,12 +489,36 @@ def test_a_body_comes_before_its_traceback_and_a_screen_of_each_is_enough(
 
     cut, whole = desk("show", message_id).out, desk("show", message_id, "--whole").out
 
-    assert cut.index("line 9") < cut.index("... 40 more lines: --whole") < cut.index("Traceback:")
+    assert (
+        cut.index("line 9")
+        < cut.index(f"... {left_out} more bytes: --whole")
+        < cut.index("Traceback:")
+    )
     assert cut.index("... 40 lines before: --whole") < cut.index("frame 40")
     assert "line 10" not in cut
     assert "frame 39" not in cut
     assert "line 49" in whole
     assert "frame 0" in whole
+
+
+def test_a_large_body_is_shown_as_far_as_people_read_and_says_what_is_left_out(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A megabyte on one line went to the terminal, or through the pipe to a pager."""
+    body = "é" * 400_000
+    (message_id,) = desk.dead_letters(body)
+
+    piped, whole = desk("show", message_id).out, desk("show", message_id, "--whole").out
+    as_json = desk("show", message_id, "--json").json
+    monkeypatch.setattr(Terminal, "rows", 10)
+    monkeypatch.setattr(Terminal, "columns", 80)
+    screen = desk("show", message_id).out
+
+    assert f"{'é' * 8_192}\n... 783,616 more bytes: --whole\n" in piped
+    assert f"{'é' * 400}\n... 799,200 more bytes: --whole\n" in screen
+    assert len(screen) < 2_000
+    assert body in whole
+    assert as_json["message"]["body"] == body
 
 
 def test_the_doctor_shows_what_is_wrong_first_and_counts_the_rest(desk: Desk) -> None:

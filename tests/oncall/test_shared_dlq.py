@@ -98,6 +98,18 @@ def test_a_drain_widens_both_windows(desk: Desk) -> None:
     assert [circuit_of(desk, queue).window for queue in (SOURCE, INVOICES)] == [50, 50]
 
 
+def test_a_pause_ends_the_drain_of_each(desk: Desk) -> None:
+    """After the pause the first queue went at its usual pace, and the others went on draining."""
+    desk.dead_letters("an order")
+    desk("drain", "--no-follow", "--yes")
+
+    desk("pause", "--reason", "migration", "--yes")
+    desk("resume", "--yes")
+
+    (told,) = desk("status", "--json").json["queues"]
+    assert [one["draining_until"] for one in told["sources"]] == [None, None]
+
+
 def test_a_followed_drain_goes_on_while_one_circuit_lets_letters_through(desk: Desk) -> None:
     desk.dead_letters(*(f"order {n}" for n in range(80)))
     desk.is_consumer_up = True

@@ -58,7 +58,7 @@ def test_status_counts_jobs_and_letters_and_no_messages(desk, bench):
 
     assert "Source:      orders, 2 jobs\n" in said
     assert "DLQ:         2 letters (1 held until later)" in said
-    assert "Parking lot: 1 letter, which wait for a person" in said
+    assert "Parking lot: 1 letter, which waits for a person" in said
     assert "message" not in said
 
 

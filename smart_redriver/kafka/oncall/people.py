@@ -19,6 +19,10 @@ from smart_redriver.engine.errors import CallFailed, EntryFault
 from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Attribute, Letter
 from smart_redriver.engine.messages.outgoing import Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.engine.passes.ports import Ledger
+from smart_redriver.engine.passes.read import recognise
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.ordered import Fate, known_fate
 from smart_redriver.kafka.engine.connection import TopicSource
 from smart_redriver.kafka.engine.dead_letters import (
     MoveCheck,
@@ -45,12 +49,16 @@ _BASE64 = "base64:"
 class Topics:
     """The letters of both topics, as far as they were read. One thread at a time has the `lock`."""
 
-    def __init__(self, log: Log, place: KafkaTopics, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, log: Log, place: KafkaTopics, clock: Callable[[], datetime], ledger: Ledger
+    ) -> None:
         self.log = log
         self.place = place
         self.clock = clock
         self.lock = RLock()
+        self._ledger = ledger
         self._shelf = Shelf(log, place)
+        self._done: set[str] = set()
         self._parked = Parked(log, place, keeps_records=True)
         self._lot: dict[Position, Dead] = {}
         self._at: dict[str, Position] = {}
@@ -64,6 +72,7 @@ class Topics:
                 self._shelf.look()
                 self._parked.look()
                 self._understand_parked()
+                self._done = self._done_in_retry_topic()
                 self._looked_at = now
             return self._looked_at
 
@@ -79,11 +88,16 @@ class Topics:
                 self._lot[at] = self._parked_letter(at, record)
         self._at = {one.letter.message_id: at for at, one in self._lot.items()}
 
+    def _done_in_retry_topic(self) -> set[str]:
+        """Letters that are done and whose records stay, behind those of others: of the DLQ topic a pass leaves none."""
+        there = [one.letter for one in self._shelf.letters() if one.record.topic == self.place.held]
+        return {one.message_id for one in recognise(there, self._ledger) if _is_done(one)}
+
     def dead(self) -> list[Dead]:
-        """The letters of the DLQ topic and the retry topic. Raises CallFailed."""
+        """The letters of the DLQ topic and the retry topic that are not done yet. Raises CallFailed."""
         with self.lock:
             self.look()
-            return self._shelf.letters()
+            return [one for one in self._shelf.letters() if one.letter.message_id not in self._done]
 
     def parked(self) -> list[Dead]:
         """The letters of the parking topic. Raises CallFailed."""
@@ -135,6 +149,12 @@ class Topics:
         own_id = id_at(at, record.key, record.value)
         letter = replace(dead.letter, message_id=own_id, receipt_handle=own_id)
         return replace(dead, letter=letter, place=(at.partition.number, at.offset))
+
+
+def _is_done(case: Case) -> bool:
+    """Whether nothing becomes of a record any more, so that the next pass that meets it discards it."""
+    copy_is_done = case.entry is not None and known_fate(case.entry) is Fate.DONE
+    return case.is_replaced or (case.is_kept and copy_is_done)
 
 
 class PeoplesLetters:

@@ -95,7 +95,7 @@ def topics_of(session: Session) -> TopicStore:
     place = session.place.deployment.location
     assert isinstance(place, KafkaTopics), "read by this backend"  # noqa: S101 - a mistake of ours
     clusters = session.connections.of(Clusters)
-    return TopicStore(place, lambda: clusters.of(place), session.clock)
+    return TopicStore(place, lambda: clusters.of(place), session.clock, lambda: session.store)
 
 
 class TopicStore:
@@ -105,11 +105,16 @@ class TopicStore:
     keeps_rows = False
 
     def __init__(
-        self, place: KafkaTopics, open_log: Callable[[], Log], clock: Callable[[], datetime]
+        self,
+        place: KafkaTopics,
+        open_log: Callable[[], Log],
+        clock: Callable[[], datetime],
+        open_ledger: Callable[[], Ledger],
     ) -> None:
         self._place = place
         self._open_log = open_log
         self._clock = clock
+        self._open_ledger = open_ledger
         self._lock = Lock()
 
     @cached_property
@@ -117,7 +122,7 @@ class TopicStore:
         """Both topics, of which nothing has been read yet."""
         from smart_redriver.kafka.oncall.people import Topics
 
-        return Topics(self._open_log(), self._place, self._clock)
+        return Topics(self._open_log(), self._place, self._clock, self._open_ledger())
 
     @property
     def connection(self) -> Connection:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.triage.decision import HoldReason, ParkReason
 from smart_redriver.engine.triage.ledger import Entry, Status
@@ -83,9 +82,9 @@ def why_parked(reason: str) -> str:
     return (by_pass | PARKED_BY_PEOPLE).get(reason, "")
 
 
-def shown_body(letter: Letter) -> str:
+def shown_body(body: str) -> str:
     """The body line by line, with nothing in it that a terminal obeys."""
-    return "\n".join(_printable_line(line) for line in letter.body.splitlines())
+    return "\n".join(_printable_line(line) for line in body.splitlines())
 
 
 def _printable_line(line: str) -> str:

@@ -17,12 +17,13 @@ from smart_redriver.engine.aws import items
 from smart_redriver.engine.aws.state_table import TableBatches
 from smart_redriver.engine.config.settings import Mode
 from smart_redriver.engine.errors import RedriverError
-from smart_redriver.engine.headline import Headline, Topic, headline, seen_of, worst
+from smart_redriver.engine.headline import Headline, Passes, Topic, headline, seen_of, worst
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.circuit import Circuit, Orders, State
 from smart_redriver.oncall.deployment.aws import Answer, Asking
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.status.alarms import split_name
+from smart_redriver.oncall.status.passes import passes_of_process
 from smart_redriver.oncall.terminal.exits import Refused, explain
 from smart_redriver.oncall.terminal.table import printable, table
 from smart_redriver.oncall.terminal.terminal import Terminal, Tone
@@ -46,6 +47,7 @@ class Glance:
     dlq: QueueFacts | None = None
     parking_lot: QueueFacts | None = None
     mode: str | None = None
+    passes: Passes = Passes.RUN
     alarms: tuple[str, ...] = ()
     unknown: Mapping[str, str] = field(default_factory=dict)
 
@@ -76,14 +78,17 @@ class Glance:
             name: seen_of(one, None, self.at, dlq=self.dlq, lot=self.parking_lot, orders=orders)
             for name, one in self.circuits.items()
         }
-        told = {name: headline(replace(one, mode=mode)) for name, one in seen.items()}
+        told = {
+            name: headline(replace(one, mode=mode, passes=self.passes))
+            for name, one in seen.items()
+        }
         return worst(told) if told else None
 
     @property
     def is_quiet(self) -> bool:
         """Whether there is nothing about it that a person would want to know."""
         depths = [facts.depth if facts else 0 for facts in (self.dlq, self.parking_lot)]
-        acts = self.mode in (None, Mode.AUTOMATIC.value)
+        acts = self.mode in (None, Mode.AUTOMATIC.value) and self.passes is Passes.RUN
         return acts and not (
             self.opened or self.is_paused or self.alarms or self.unknown or any(depths)
         )
@@ -122,18 +127,19 @@ def take_glances(sessions: Sequence[Session]) -> list[Glance]:
     with Asking(_WIDTH) as ask:
         ringing = ask(partial(_ringing, first))
         circuits = [ask(partial(_circuits_of_glances, *one)) for one in _by_table(sessions)]
-        depths = [
+        rest = [
             (
                 ask(partial(_depth_of_glances, one, dlq=True)),
                 ask(partial(_depth_of_glances, one, dlq=False)),
+                ask(partial(passes_of_process, one)),
             )
             for one in sessions
         ]
         known = _Known(ringing(), [wait() for wait in circuits])
         now = first.clock()
         return [
-            known.glance(one, now, dlq(), lot())
-            for one, (dlq, lot) in zip(sessions, depths, strict=True)
+            known.glance(one, now, dlq(), lot(), passes())
+            for one, (dlq, lot, passes) in zip(sessions, rest, strict=True)
         ]
 
 
@@ -199,13 +205,23 @@ class _Known:
         self._not_read = next((one.fault for one in tables if one.fault), None)
 
     def glance(
-        self, session: Session, now: datetime, dlq: Answer[QueueFacts], lot: Answer[QueueFacts]
+        self,
+        session: Session,
+        now: datetime,
+        dlq: Answer[QueueFacts],
+        lot: Answer[QueueFacts],
+        passes: Answer[Passes],
     ) -> Glance:
         place = session.place
         called = place.deployment.called
         read = {name: self._circuits.get(called(name), self._not_read) for name in place.sources}
         unread = {f"circuit of {name}": one for name, one in read.items() if isinstance(one, str)}
-        others = {"DLQ": dlq.fault, "parking lot": lot.fault, "alarms": self._not_heard}
+        others = {
+            "DLQ": dlq.fault,
+            "parking lot": lot.fault,
+            "last pass": passes.fault,
+            "alarms": self._not_heard,
+        }
         return Glance(
             queue=place.queue,
             at=now,
@@ -213,6 +229,7 @@ class _Known:
             dlq=dlq.value,
             parking_lot=lot.value,
             mode=place.mode,
+            passes=passes.value or Passes.RUN,
             alarms=tuple(
                 short for name in place.alarms_known_as for short in self._ringing.get(name, ())
             ),
@@ -271,7 +288,9 @@ def _look(name: str, session: Session) -> Home:
 
 _TITLES = ("Queue", "Circuit", "DLQ", "Parked", "Alarms and more")
 #: Topics that neither the circuit's state nor a pause tells.
-_WORTH_A_WORD = frozenset({Topic.FAILING, Topic.SILENT, Topic.KINDS, Topic.SUSPECTS})
+_WORTH_A_WORD = frozenset(
+    {Topic.NO_PASSES, Topic.FAILING, Topic.SILENT, Topic.KINDS, Topic.SUSPECTS}
+)
 _WORST_FIRST = (State.OPEN, State.HALF_OPEN)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.headline import seen_of
+from smart_redriver.engine.headline import Passes, seen_of
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model import breaker
 from smart_redriver.engine.model.circuit import Circuit, Orders
@@ -26,7 +26,7 @@ from smart_redriver.oncall.deployment.places import Place
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.status.alarms import ringing_alarms
 from smart_redriver.oncall.status.outlook import looks_every, next_step
-from smart_redriver.oncall.status.passes import ENABLED, last_pass, schedule_state, silent_after
+from smart_redriver.oncall.status.passes import ENABLED, is_at_work, last_pass, schedule_state
 from smart_redriver.oncall.status.snapshot import Snapshot, SourceNow
 
 _QUEUE_URL = re.compile(r"https://sqs\.(?P<region>[a-z0-9-]+)\.(?P<domain>amazonaws\.com(\.cn)?)/")
@@ -88,7 +88,10 @@ AT_ONCE = 4
 _DAYS_SEARCHED = 7
 #: Why a glance does not know what it does not ask for.
 NOT_ASKED = "not asked"
-_OFF = "nothing: the schedule is off; `redrive run` makes a pass"
+_OFF = {
+    Passes.NOT_SCHEDULED: "nothing: the schedule is off; `redrive run` makes a pass",
+    Passes.NO_PROCESS: "nothing: no process is at work",
+}
 
 
 def take_snapshots(sessions: Sequence[Session]) -> list[Snapshot]:
@@ -118,26 +121,42 @@ def glance(session: Session, settings: Settings) -> Snapshot:
 
 def _snapshot(session: Session, answers: dict[str, Answer[Any]], now: datetime) -> Snapshot:
     settings, dlq = answers["settings"].value, answers["DLQ"].value
-    schedule = answers.get("schedule", Answer(ENABLED))
-    runs = schedule.value == ENABLED or schedule.fault is not None
-    sources = _sources(session, settings, answers, now, runs=runs)
+    passes = _passes(session, settings, answers, now)
+    sources = _sources(session, settings, answers, now, passes or Passes.RUN)
     return Snapshot(
         at=now,
         sources=sources,
         origin=session.place.origin,
-        looks_every=_looks_every(settings, sources, dlq, now) if runs else None,
+        looks_every=None if passes in _OFF else _looks_every(settings, sources, dlq, now),
         dlq=dlq,
         parking_lot=answers["parking lot"].value,
         oldest=answers["oldest letter"].value,
         last_pass=answers["last pass"].value,
         last_change=answers["last change"].value,
         mode=settings.mode if settings else None,
-        schedule=schedule.value,
+        is_of_process=session.place.process is not None,
+        passes=passes,
+        schedule=answers["schedule"].value if "schedule" in answers else None,
         alarms=(answers["alarms"].value if "alarms" in answers else None) or [],
-        silent_after=silent_after(settings) if settings and session.place.process else None,
         links=console_links(session.place),
         unknown={what: answer.fault for what, answer in answers.items() if answer.fault},
     )
+
+
+def _passes(
+    session: Session, settings: Settings | None, answers: dict[str, Answer[Any]], now: datetime
+) -> Passes | None:
+    """Whether passes run by themselves; None where that is not known."""
+    if session.place.process is not None:
+        last = answers["last pass"]
+        if last.fault or settings is None:
+            return None
+        is_there = is_at_work(last.value, settings, now)
+        return Passes.RUN if is_there else Passes.NO_PROCESS
+    schedule = answers["schedule"]
+    if schedule.fault:
+        return None
+    return Passes.RUN if schedule.value == ENABLED else Passes.NOT_SCHEDULED
 
 
 def _looks_every(
@@ -221,8 +240,7 @@ def _sources(
     settings: Settings | None,
     answers: dict[str, Answer[Any]],
     now: datetime,
-    *,
-    runs: bool,
+    passes: Passes,
 ) -> tuple[SourceNow, ...]:
     circuits = {
         name: _circuit(name, settings, answers[_circuit_of(name)], now)
@@ -235,9 +253,10 @@ def _sources(
         dlq: QueueFacts | None = answers["DLQ"].value
         step, at = "", None
         if settings and circuit:
-            step, at = next_step(settings, circuit, orders, dlq, now) if runs else (_OFF, None)
+            off = _OFF.get(passes)
+            step, at = (off, None) if off else next_step(settings, circuit, orders, dlq, now)
         lot: QueueFacts | None = answers["parking lot"].value
-        seen = seen_of(circuit, settings, now, dlq=dlq, lot=lot, orders=orders, is_scheduled=runs)
+        seen = seen_of(circuit, settings, now, dlq=dlq, lot=lot, orders=orders, passes=passes)
         found.append(
             SourceNow(
                 name=name,

@@ -7,11 +7,12 @@ Pure: as the rules of a pass have it, from what is seen of a queue and its circu
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from smart_redriver.engine.config.settings import Mode, Settings
-from smart_redriver.engine.headline import KindDown, Seen, Topic, headline, quoted
+from smart_redriver.engine.headline import KindDown, Passes, Seen, Topic, headline, quoted
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.batch import Judged
 from smart_redriver.engine.model.causes import COUNTED_FOR, CauseCircuit
@@ -195,7 +196,9 @@ def _forecast_of_kind(kind: KindDown, count: int, now: datetime) -> str:
 
 
 def _expected(seen: Seen) -> str:
-    topic = headline(seen).topic
+    # A person's letters go whatever keeps passes from acting.
+    unkept = replace(seen, mode=Mode.AUTOMATIC, passes=Passes.RUN, orders=Orders())
+    topic = headline(unkept).topic
     if topic in _FAIL:
         return f"they fail again, as long as this holds: {topic.value}."
     last = f"letters sent {ago(seen.succeeded_at, seen.at)}" if seen.succeeded_at else ""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from smart_redriver.engine.config.backends import BACKENDS
 from smart_redriver.engine.config.settings import Mode
 from smart_redriver.engine.config.targets import Origin
-from smart_redriver.engine.headline import Colour, Headline
+from smart_redriver.engine.headline import Colour, Headline, Passes
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.oncall.audit.trail import short_name
@@ -28,6 +28,7 @@ _MEANING = {
 }
 #: The headline alone has a colour: a circuit may be CLOSED while letters wait for what does not come.
 _TONES = {Colour.GREEN: Tone.GOOD, Colour.YELLOW: Tone.CAREFUL, Colour.RED: Tone.BAD}
+_NO_PASSES = (Passes.NOT_SCHEDULED, Passes.NO_PROCESS)
 _UNKNOWN = "not known"
 
 
@@ -123,17 +124,17 @@ def _held(now: Snapshot) -> str:
         return "but paused: nothing is redriven"
     if now.mode is not None and now.mode is not Mode.AUTOMATIC:
         return f"but the setting `mode` is {now.mode.value}: nothing is redriven"
-    if not now.is_scheduled:
+    if now.passes in _NO_PASSES:
         return "but no pass runs by itself"
     return ""
 
 
 def _orders(now: Snapshot) -> Iterator[Fact]:
-    if not now.is_scheduled:
+    if now.passes is Passes.NOT_SCHEDULED:
         state = now.schedule or "missing"
         text = f"{state}, so no pass runs by itself: `redrive doctor`"
         yield Fact("Schedule", text, Tone.BAD)
-    elif now.is_silent:
+    elif now.passes is Passes.NO_PROCESS:
         yield Fact("Process", "none is at work: `redrive doctor` says more", Tone.BAD)
     elif now.looks_every:
         yield Fact("Next look", f"within {span(now.looks_every)}")
@@ -159,7 +160,7 @@ def _depths(now: Snapshot) -> Iterator[Fact]:
 def _alarms(now: Snapshot, *, with_full_names: bool) -> Iterator[Fact]:
     if "alarms" in now.unknown:
         return
-    if now.silent_after is not None:
+    if now.is_of_process:
         yield Fact("Alarms", "a process has none")
     elif not now.alarms:
         yield Fact("Alarms", "none", Tone.GOOD)
@@ -197,7 +198,9 @@ def _of_letters(now: Snapshot) -> _Words:
 
 
 def _wait(facts: QueueFacts | None) -> str:
-    return ", which wait for a person: `redrive parked`" if facts and facts.depth else ""
+    if facts is None or not facts.depth:
+        return ""
+    return f", which {'waits' if facts.depth == 1 else 'wait'} for a person: `redrive parked`"
 
 
 def _last_pass(now: Snapshot) -> str:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from smart_redriver.engine.config.settings import Mode, Settings
+from smart_redriver.engine.headline import Passes
 from smart_redriver.oncall.deployment.logs import Query, read_log
 from smart_redriver.oncall.deployment.session import Session
 
@@ -85,9 +86,20 @@ def last_pass(session: Session) -> EndedPass | None:
     return None
 
 
-def silent_after(settings: Settings) -> timedelta:
-    """How long the last pass of a process is over when no process is at work."""
-    return _MISSED * timedelta(minutes=settings.schedule_minutes)
+def is_at_work(last: EndedPass | None, settings: Settings, now: datetime) -> bool:
+    """Whether a process is at work, as its last pass tells."""
+    silent_after = _MISSED * timedelta(minutes=settings.schedule_minutes)
+    return last is not None and now - last.at <= silent_after
+
+
+def passes_of_process(session: Session) -> Passes:
+    """Whether passes run that a process makes. Those of a function are taken to run: few calls to its schedule are
+    allowed. Raises CallFailed and Refused.
+    """
+    if session.place.process is None:
+        return Passes.RUN
+    is_there = is_at_work(last_pass(session), session.settings, session.clock())
+    return Passes.RUN if is_there else Passes.NO_PROCESS
 
 
 def passes_between(session: Session, start: datetime, end: datetime) -> list[EndedPass]:

@@ -8,14 +8,14 @@ from typing import Any
 
 from smart_redriver.engine.config.settings import Mode
 from smart_redriver.engine.config.targets import Origin, Target
-from smart_redriver.engine.headline import Headline, Seen, headline, worst
+from smart_redriver.engine.headline import Headline, Passes, Seen, headline, worst
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.batch import Judged
 from smart_redriver.engine.model.circuit import Circuit, Orders
 from smart_redriver.oncall.audit.trail import Change
 from smart_redriver.oncall.status.alarms import Alarm
 from smart_redriver.oncall.status.outlook import cause_to_json, is_known, last_canary
-from smart_redriver.oncall.status.passes import ENABLED, EndedPass, is_dry
+from smart_redriver.oncall.status.passes import EndedPass, is_dry
 from smart_redriver.oncall.terminal.words import stamp
 
 
@@ -75,7 +75,8 @@ class SourceNow:
 class Snapshot:
     """One DLQ now, with the source queues that share it, the first one first.
 
-    None is what could not be read; `unknown` says why, by what it was. `silent_after`: of a process alone.
+    None is what could not be read; `unknown` says why, by what it was. `is_of_process`: a process makes the passes,
+    which has no `schedule` and no alarms.
     """
 
     at: datetime
@@ -88,9 +89,10 @@ class Snapshot:
     last_pass: EndedPass | None = None
     last_change: Change | None = None
     mode: Mode | None = None
+    is_of_process: bool = False
+    passes: Passes | None = None
     schedule: str | None = None
     alarms: list[Alarm] = field(default_factory=list)
-    silent_after: timedelta | None = None
     links: dict[str, str] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)
 
@@ -120,18 +122,6 @@ class Snapshot:
     def is_paused(self) -> bool:
         """Whether people paused it, for now."""
         return self.orders.pauses(self.at)
-
-    @property
-    def is_scheduled(self) -> bool:
-        """Whether passes run by themselves, as far as that could be read."""
-        return self.schedule == ENABLED or "schedule" in self.unknown
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether passes are a process's, and none is at work."""
-        if self.silent_after is None or "last pass" in self.unknown:
-            return False
-        return self.last_pass is None or self.at - self.last_pass.at > self.silent_after
 
     @property
     def age_of_oldest(self) -> timedelta | None:
@@ -167,6 +157,7 @@ class Snapshot:
             "paused": self.is_paused,
             "paused_until": stamp(self.orders.paused_until) if self.is_paused else None,
             "mode": self.mode.value if self.mode else None,
+            "passes": self.passes.value if self.passes else None,
             "schedule": self.schedule,
             "draining_until": first["draining_until"],
             "depths": {"source": first["depth"]}

@@ -15,6 +15,7 @@ from smart_redriver.engine.model import breaker
 from smart_redriver.engine.model.circuit import Circuit, Orders, State
 from smart_redriver.oncall.audit.trail import Change, changes_of, recorded, short_name, trail_of
 from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.status.passes import passes_of_process
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.words import ago, stamp
@@ -42,9 +43,9 @@ def seen_by_source(
     """
     first = circuits.get(session.place.queue)
     orders = first.orders if first else Orders()
-    now = session.clock()
+    now, passes = session.clock(), passes_of_process(session)
     return {
-        name: seen_of(one, session.settings, now, dlq=dlq, lot=lot, orders=orders)
+        name: seen_of(one, session.settings, now, dlq=dlq, lot=lot, orders=orders, passes=passes)
         for name, one in circuits.items()
     }
 

@@ -21,7 +21,7 @@ from smart_redriver.oncall.terminal.words import ago, stamp
 _IN_THE_DLQ = (Status.RETURNED, Status.FAILED)
 #: The reason that keeps all letters of a queue, by the topic of its headline.
 _WITH_ALL = {
-    Topic.NOT_SCHEDULED: "the schedule, which is off: `redrive doctor`",
+    Topic.NO_PASSES: "passes, of which none runs by itself: `redrive doctor`",
     Topic.MODE: "`mode=automatic`",
     Topic.PAUSED: "the end of the pause",
     Topic.DOWN: "the next canary, or a live message that succeeds",
@@ -70,14 +70,17 @@ class Waits:
         seen = seen_by_source(session, circuits, session.dead_letters.facts())
         return cls(seen, session.settings)
 
-    def letter(self, entry: Entry | None, *, is_met: bool = False) -> Wait | None:
+    def letter(
+        self, entry: Entry | None, *, queue: str | None = None, is_met: bool = False
+    ) -> Wait | None:
         """The letter's wait; without an entry, that of one on its first visit. None where it waits for nothing.
 
-        `is_met`: it was met in the DLQ, where the ledger may not know it to be yet.
+        `queue`: the source queue that it says it is of, for want of an entry. `is_met`: it was met in the DLQ,
+        where the ledger may not know it to be yet.
         """
         if entry is not None and is_met:
             entry = replace(entry, status=Status.RETURNED)
-        seen = self._seen_of(entry)
+        seen = self._seen_of(entry.queue if entry else queue)
         if entry is not None and not _is_there(entry):
             return _elsewhere(entry, seen)
         if seen is None:
@@ -88,12 +91,12 @@ class Waits:
             waits or [Wait("its turn", seen.drained_by)], key=lambda one: one.until or seen.at
         )
 
-    def _seen_of(self, entry: Entry | None) -> Seen | None:
+    def _seen_of(self, queue: str | None) -> Seen | None:
         """The view of the letter's queue; None if the letter may be of any of several."""
         first, *more = self._seen.values()
-        if entry is None:
+        if queue is None:
             return None if more else first
-        return self._seen.get(entry.queue, first)
+        return self._seen.get(queue, first)
 
     def alone(self, entry: Entry) -> Wait | None:
         """The wait of this letter alone, beside what keeps all of them; None without one."""

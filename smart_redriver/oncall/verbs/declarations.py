@@ -208,7 +208,7 @@ VERBS = (
             "causes [cause, held_since, next_canary_at, canary_is_out, canaries_failed]], "
             "of the first source circuit [state, since, reason, window, "
             "awaiting_verdict [batch, letters, fate_unknown, due_at]] and next [step, at], "
-            "look_again_seconds, paused, paused_until, mode, schedule, draining_until, "
+            "look_again_seconds, paused, paused_until, mode, passes, schedule, draining_until, "
             "depths [source, dead_letters, parked], oldest_letter_seconds, least_seconds_to_expiry, "
             "last_pass [at, outcome, reason], last_change [at, who, what, outcome, why], "
             "alarms, alarm_details [name, short, meaning, first], links, unknown]. With --overview or --home: "
@@ -331,7 +331,9 @@ VERBS = (
                 default=100,
             ),
             _flag("logs", "Also show what its consumer logged about it."),
-            _flag("whole", "All of body, traceback and log, not a screen of each."),
+            _flag(
+                "whole", "All of body, attributes, traceback and log, not the beginning of each."
+            ),
             Option(
                 name="log_group",
                 about="Search this log group, if no report names one.",

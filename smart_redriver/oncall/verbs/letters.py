@@ -27,17 +27,21 @@ def peek(session: Session, wanted: Filter, *, limit: int, with_body: bool) -> Ex
     facts = session.letter_store.facts(dlq=True, exactly=limit > SHORT_LOOK_LETTERS)
     depth = facts.depth
     found: list[Case] = []
-    waits = Waits.of(session)
+    known = Waits.of(session)
     look = Look(session=session, out_of=session.dead_letters, limit=min(limit, depth))
     with look:
-        found = [case for case in look if wanted.lets_through(case)]
+        # A receive of letters in order may give nine more.
+        found = [case for case in look if wanted.lets_through(case)][:limit]
+    waits = {case.message_id: _wait(session, case, known) for case in found}
     session.terminal.result(
         {
             "queue": session.place.queue,
             "depth": depth,
             "seen": look.seen,
             "receives": look.receives,
-            "letters": [_to_json(case, waits, with_body=with_body) for case in found],
+            "letters": [
+                _to_json(case, waits[case.message_id], with_body=with_body) for case in found
+            ],
         }
     )
     say = session.terminal.say
@@ -114,7 +118,9 @@ def _hidden(session: Session, facts: QueueFacts) -> int:
     return 0 if session.letter_store.finds_by_id else facts.in_flight
 
 
-def _tell(session: Session, found: list[Case], waits: Waits, *, with_body: bool) -> None:
+def _tell(
+    session: Session, found: list[Case], waits: Mapping[str, Wait | None], *, with_body: bool
+) -> None:
     say, now = session.terminal.say, session.clock()
     groups: defaultdict[str, list[Case]] = defaultdict(list)
     for case in found:
@@ -122,22 +128,23 @@ def _tell(session: Session, found: list[Case], waits: Waits, *, with_body: bool)
     for cause, some in sorted(groups.items(), key=lambda pair: -len(pair[1])):
         say()
         say(f"{letters(len(some))}: {cause}")
-        rows = [_row(case, waits, now) for case in some]
+        rows = [_row(case, waits[case.message_id], now) for case in some]
         titles = ("ID", "FIRST SEEN", "REDRIVES", "STRIKES", "BYTES", "WAITS FOR", "UNTIL")
         session.terminal.table(titles, rows, right={2, 3, 4})
         if with_body:
             for case in some:
                 say(f"--- {case.original_id}")
-                say(Verbatim(shown_body(case.letter)))
+                say(Verbatim(shown_body(case.letter.body)))
 
 
-def _wait(case: Case, waits: Waits) -> Wait | None:
-    return waits.letter(case.entry, is_met=not (case.is_replaced or case.is_kept))
+def _wait(session: Session, case: Case, waits: Waits) -> Wait | None:
+    is_met = not (case.is_replaced or case.is_kept)
+    return waits.letter(case.entry, queue=session.name_of(case), is_met=is_met)
 
 
-def _row(case: Case, waits: Waits, now: datetime) -> tuple[str, ...]:
+def _row(case: Case, known: Wait | None, now: datetime) -> tuple[str, ...]:
     letter, entry = case.letter, case.entry
-    wait = _wait(case, waits) or Wait("-")
+    wait = known or Wait("-")
     return (
         case.original_id,
         ago(entry.first_seen if entry else letter.sent_at, now),
@@ -149,8 +156,8 @@ def _row(case: Case, waits: Waits, now: datetime) -> tuple[str, ...]:
     )
 
 
-def _to_json(case: Case, waits: Waits, *, with_body: bool) -> dict[str, Any]:
-    letter, wait = case.letter, _wait(case, waits)
+def _to_json(case: Case, wait: Wait | None, *, with_body: bool) -> dict[str, Any]:
+    letter = case.letter
     return {
         "message_id": case.message_id,
         "original_id": case.original_id,

@@ -10,7 +10,12 @@ from typing import Any
 from smart_redriver.engine.model import breaker
 from smart_redriver.engine.model.circuit import Circuit, Orders, State
 from smart_redriver.oncall.deployment.session import Session
-from smart_redriver.oncall.status.standing import change_and_tell, confirm_against, tell_standing
+from smart_redriver.oncall.status.standing import (
+    change_and_tell,
+    change_circuit,
+    confirm_against,
+    tell_standing,
+)
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.words import listed, parse_lasting, stamp
 
@@ -18,8 +23,9 @@ from smart_redriver.oncall.terminal.words import listed, parse_lasting, stamp
 def pause(session: Session, reason: str, lasts: timedelta | None, *, insists: bool = False) -> Exit:
     """Let no pass do anything, until resumed or for a while. Raises CallFailed and Refused.
 
-    Queues that share a DLQ are paused together: its first source's circuit keeps the order for all. Another person's
-    pause is replaced only after a second yes, or where the caller insists.
+    Queues that share a DLQ are paused together: its first source's circuit keeps the order for all. A drain, which each
+    circuit keeps, ends for all of them. Another person's pause is replaced only after a second yes, or where the caller
+    insists.
     """
     until = session.clock() + lasts if lasts else None
     end = f"until {stamp(until)}" if until else "until `redrive resume`"
@@ -36,8 +42,17 @@ def pause(session: Session, reason: str, lasts: timedelta | None, *, insists: bo
         orders = Orders(is_paused=True, paused_until=until, by=session.who, reason=reason)
         return breaker.order(circuit, orders, now)
 
-    queue = session.place.queue
-    return change_and_tell(session, queue, f"pause {end}", reason, change, f"Paused {end}.")
+    queue, now = session.place.queue, session.clock()
+    ended = change_and_tell(session, queue, f"pause {end}", reason, change, f"Paused {end}.")
+    for one in standing.circuits:
+        if one.queue != queue and one.orders.drains(now):
+            change_circuit(session, one.queue, _without_drain)
+    return ended
+
+
+def _without_drain(circuit: Circuit, now: datetime) -> Circuit:
+    orders = replace(circuit.orders, drain_until=None, drain_window=None, drain_rate=None)
+    return breaker.order(circuit, orders, now)
 
 
 def resume(session: Session, reason: str) -> Exit:

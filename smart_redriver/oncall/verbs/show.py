@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from smart_redriver.engine.config.targets import Origin, Target, TargetKind
-from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.messages.letter import Letter, bytes_of
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.reports.processing import Told
 from smart_redriver.engine.triage.case import Case
@@ -41,7 +41,7 @@ from smart_redriver.oncall.letters.presentation import (
 from smart_redriver.oncall.status.waiting import Wait, Waits
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.table import folded_command, printable, printable_line
-from smart_redriver.oncall.terminal.terminal import Verbatim
+from smart_redriver.oncall.terminal.terminal import Terminal, Verbatim
 from smart_redriver.oncall.terminal.words import ago, stamp
 
 _LOOKED_FOR = (Status.PARKED, Status.RETURNED, Status.REDRIVEN, Status.FAILED)
@@ -166,6 +166,8 @@ _WHERE = {
 
 #: Characters of a line of a log on a screen.
 _LONGEST_LINE = 400
+#: Bytes of a body, an attribute or a stack trace that are shown at most.
+_MOST_BYTES = 16_384
 
 #: The place of a FIFO queue's letter whose copy is out.
 _KEPT = "out, and at its place in the DLQ: a copy was sent to its source queue, and its outcome is not known yet"
@@ -178,7 +180,7 @@ class Wanted:
     Attributes:
         look: its body is looked for among so many letters at most.
         logs: what its consumer logged about it, too. `log_group`: where, if no report says.
-        whole: body and traceback, where a screen would do.
+        whole: all of body, attributes and traceback, and not their beginnings.
 
     """
 
@@ -186,6 +188,38 @@ class Wanted:
     logs: bool = False
     log_group: str | None = None
     whole: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """The room for a text by others: so many lines, and bytes; None for all of it."""
+
+    rows: int | None = None
+    size: int | None = None
+
+    @classmethod
+    def on(cls, terminal: Terminal) -> Room:
+        """A screen of it, or so much that a pipe takes."""
+        rows, columns = terminal.rows, terminal.columns
+        screen = rows * columns if rows and columns else _MOST_BYTES
+        return cls(rows=rows, size=min(screen, _MOST_BYTES))
+
+    def beginning_of(self, text: str) -> str:
+        """The beginning that there is room for, and how many bytes more there are."""
+        shown = "".join(text.splitlines(keepends=True)[: self.rows])
+        if self.size is not None:
+            shown = shown.encode()[: self.size].decode(errors="ignore")
+        more = bytes_of(text) - bytes_of(shown)
+        if not more:
+            return text
+        ending = f"... {more:,} more bytes: --whole"
+        return "\n".join([*shown.splitlines(), ending])
+
+    def end_of(self, lines: list[str]) -> list[str]:
+        """The last lines, in which an error is named, and how many more there are before."""
+        if self.rows is None or len(lines) <= self.rows:
+            return lines
+        return [f"... {len(lines) - self.rows:,} lines before: --whole", *lines[-self.rows :]]
 
 
 def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
@@ -202,16 +236,17 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     wanted = _with_log_group(wanted, failure, target)
     log = _log_of(session, entry, failure, letter, wanted)
     where = _WHERE[seen] if seen else _where(session, entry, hidden)
-    wait = Waits.of(session).letter(entry, is_met=seen is Status.RETURNED)
+    queue = session.name_of(found) if found else None
+    wait = Waits.of(session).letter(entry, queue=queue, is_met=seen is Status.RETURNED)
     told = {"where": where, **_to_json(target, entry, failure, letter, wait)}
     session.terminal.result(told | ({"log": _log_to_json(log)} if wanted.logs else {}))
     session.terminal.say(f"{_known_as(message_id, entry, letter)} is {where}.")
     for line in (*target_lines(target, letter), *_wait_lines(wait, session.clock())):
         session.terminal.say(f"  {line}")
-    rows = None if wanted.whole else session.terminal.rows
-    _tell(session, entry, hidden, failure, letter, rows)
+    room = Room() if wanted.whole else Room.on(session.terminal)
+    _tell(session, entry, hidden, failure, letter, room)
     if wanted.logs:
-        _tell_log(session, log, rows)
+        _tell_log(session, log, room)
     return Exit.DONE
 
 
@@ -300,7 +335,7 @@ def _tell(
     hidden: str | None,
     failure: Told | None,
     letter: Letter | None,
-    rows: int | None,
+    room: Room,
 ) -> None:
     say = session.terminal.say
     if entry:
@@ -315,25 +350,11 @@ def _tell(
         why = "it was not looked for there, or not found. --look N looks further"
         say(f"Its body is not available: {'it is hidden' if hidden else why}.")
     else:
-        _tell_content(session, letter, rows)
+        _tell_content(session, letter, room)
     if failure is not None and failure.outcome.traceback:
         say("  Traceback:")
-        for line in _end_of(list(traceback_lines(failure)), rows):
+        for line in room.end_of(list(traceback_lines(failure))):
             say(Verbatim(f"    {line}"))
-
-
-def _beginning_of(lines: list[str], rows: int | None) -> list[str]:
-    """Return as many lines as fit on a screen, and how many more there are."""
-    if rows is None or len(lines) <= rows:
-        return lines
-    return [*lines[:rows], f"... {len(lines) - rows:,} more lines: --whole"]
-
-
-def _end_of(lines: list[str], rows: int | None) -> list[str]:
-    """The same from the end, where an error is named."""
-    if rows is None or len(lines) <= rows:
-        return lines
-    return [f"... {len(lines) - rows:,} lines before: --whole", *lines[-rows:]]
 
 
 def _cut(line: str) -> str:
@@ -342,7 +363,7 @@ def _cut(line: str) -> str:
     return f"{line[:_LONGEST_LINE]}... {more:,} more characters: --whole" if more > 0 else line
 
 
-def _tell_content(session: Session, letter: Letter, rows: int | None) -> None:
+def _tell_content(session: Session, letter: Letter, room: Room) -> None:
     say, trace = session.terminal.say, session.letter_store.stack_trace(letter)
     if letter.group_id is not None:
         say(f"  Message group: {printable(letter.group_id)}")
@@ -351,14 +372,13 @@ def _tell_content(session: Session, letter: Letter, rows: int | None) -> None:
         if trace is not None and attribute.get("StringValue") == trace:
             continue
         value = attribute.get("StringValue", attribute.get("BinaryBase64", ""))
-        say(f"    {name} ({attribute['DataType']}): {printable(value)}")
+        say(f"    {name} ({attribute['DataType']}): {room.beginning_of(printable(value))}")
     if trace is not None:
         say("  Stack trace:")
-        for line in trace.splitlines():
+        for line in room.beginning_of(trace).splitlines():
             say(Verbatim(f"    {printable_line(line)}"))
     say(f"  Body ({letter.size:,} bytes with attributes):")
-    body = "\n".join(_beginning_of(shown_body(letter).splitlines(), rows))
-    say(Verbatim(body or "(nothing)"))
+    say(Verbatim(shown_body(room.beginning_of(letter.body)) or "(nothing)"))
 
 
 def _tell_failure(session: Session, failure: Told) -> None:
@@ -403,7 +423,7 @@ def _log_to_json(log: ConsumerLog | None) -> dict[str, Any] | None:
     }
 
 
-def _tell_log(session: Session, log: ConsumerLog | None, rows: int | None) -> None:
+def _tell_log(session: Session, log: ConsumerLog | None, room: Room) -> None:
     say, warn = session.terminal.say, session.terminal.warn
     if log is None:
         warn("No report says where its consumer logs: --log-group NAME searches that log for it.")
@@ -419,8 +439,8 @@ def _tell_log(session: Session, log: ConsumerLog | None, rows: int | None) -> No
             for line in log.found.lines
             for part in line.text.splitlines()
         ]
-        for part in _end_of(told, rows):
-            say(Verbatim(f"    {part if rows is None else _cut(part)}"))
+        for part in room.end_of(told):
+            say(Verbatim(f"    {part if room.rows is None else _cut(part)}"))
         say("  The query was:")
     command = printable(log.query.command())
     say(Verbatim(folded_command(command, session.terminal.columns, "    ")))
