@@ -17,7 +17,7 @@ from smart_redriver.engine.model.batch import Heard, Judged
 from smart_redriver.engine.model.books import PERIOD, Books, Minute
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import Evidence, Live
-from smart_redriver.engine.model.rate import AHEAD, AHEAD_AT_ONCE, Rate
+from smart_redriver.engine.model.rate import AHEAD, AHEAD_AT_ONCE, AHEAD_OF_SCHEDULE, Rate
 from smart_redriver.engine.passes.circuit_keeper import CircuitKeeper
 from smart_redriver.engine.passes.hands import Sending
 from smart_redriver.engine.passes.lane import Lane
@@ -371,20 +371,26 @@ def test_what_can_not_be_delayed_is_admitted_as_far_ahead_as_the_next_pass(
 
 def test_at_a_rate_what_can_not_be_delayed_goes_until_the_next_look() -> None:
     rate = Rate(per_second=5.0, looked_at=NOW)
-    lane, unpaced, delayed = a_lane(rate=rate), a_lane(), a_lane(rate=rate)
+    lane, unpaced, quiet = a_lane(rate=rate), a_lane(), a_lane(rate=rate)
+    beside_live = a_lane(rate=replace(rate, live=3.0))
     for one in (lane, unpaced):
         one.facts = replace(FACTS, arn=f"{SOURCE_ARN}.fifo")
         one.source.longest_delay = timedelta()  # type: ignore[misc]
-    for one in (lane, unpaced, delayed):
+    for one in (lane, unpaced, quiet, beside_live):
         one.open_gate(NOW)
 
     ahead = [
         terms_of(one, {SOURCE_ARN: one}, timedelta(days=14), is_flowing=True).ahead
-        for one in (lane, unpaced, delayed)
+        for one in (lane, unpaced, quiet, beside_live)
     ]
 
-    assert ahead == [AHEAD_AT_ONCE, FIFO_AHEAD, AHEAD]
-    assert [one.waits_for_rate for one in (lane, unpaced, delayed)] == [True, False, False]
+    assert ahead == [AHEAD_AT_ONCE, FIFO_AHEAD, AHEAD_OF_SCHEDULE, AHEAD]
+    assert [one.waits_for_rate for one in (lane, unpaced, quiet, beside_live)] == [
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_live_messages_are_known_from_the_minutes_before_the_books_begin() -> None:

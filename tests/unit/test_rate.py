@@ -13,6 +13,8 @@ from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.rate import (
     CLEARED,
     CREEP,
+    CREEP_ALONE,
+    CREEP_NEAR,
     FIRST,
     GROWTH,
     LEAST,
@@ -360,31 +362,79 @@ def test_it_goes_on_below_what_was_too_much_and_creeps_there() -> None:
     assert before < congested.borne < too_much
     assert gone_on.per_second == pytest.approx(SHARE_OF_BORNE * congested.borne)
 
-    steps = [gone_on]
-    for _ in range(6):
-        steps.append(known(after(steps[-1], holding())))
-    at_most = [
-        max(congested.borne, GROWTH * one.per_second)
-        if one.per_second < congested.borne
-        else CREEP * one.per_second
-        for one in steps
-    ]
-    assert all(
-        later.per_second <= most + 1e-9 for later, most in zip(steps[1:], at_most[:-1], strict=True)
-    )
-    assert steps[-1].per_second > congested.borne
+    crept = known(after(gone_on, holding()))
+    assert crept.per_second == pytest.approx(gone_on.per_second * CREEP**6)
 
 
-@pytest.mark.parametrize(("seconds", "steps"), [(15, 0.25), (30, 0.5), (60, 1), (120, 1)])
-def test_it_creeps_by_the_part_of_a_minute_that_has_passed_and_by_no_more_than_one(
-    seconds: float, steps: float
+@pytest.mark.parametrize(("seconds", "steps"), [(15, 1.5), (30, 3), (60, 6), (120, 6)])
+@pytest.mark.parametrize(
+    ("live", "borne", "creep"),
+    [
+        (3.0, 20.0, CREEP),
+        (3.0, 12.0, CREEP_NEAR),
+        (3.0, 10.0, CREEP),
+        (1.0, 20.0, GROWTH),
+        (1.0, 12.0, CREEP_ALONE),
+    ],
+    ids=["far from it", "near it", "beyond it", "alone, far from it", "alone, near it"],
+)
+def test_what_was_too_much_once_is_come_near_to_slowly(
+    live: float, borne: float, creep: float, seconds: float, steps: float
 ) -> None:
-    """Often looked at, it would soon be where it was too much."""
-    rate = replace(known(after(None, holding())), per_second=10.0, borne=10.0, borne_at=NOW)
+    """At the limit, messages fail by chance; beyond it, it was no limit."""
+    rate = replace(A_RATE, per_second=10.0, live=live, borne=borne, borne_at=NOW)
 
-    later = known(after(rate, holding(), later=timedelta(seconds=seconds)))
+    later = known(after(rate, holding(), live=(), later=timedelta(seconds=seconds)))
 
-    assert later.per_second == pytest.approx(10 * CREEP**steps)
+    assert later.per_second <= 10 * GROWTH
+    if creep < GROWTH:
+        assert later.per_second == pytest.approx(10 * creep**steps)
+
+
+@pytest.mark.parametrize(
+    ("unheard", "grown"), [(None, 1.25), (6.0, 1.25), (4.0, 1.5)], ids=["silent", "late", "heard"]
+)
+def test_it_grows_faster_while_the_consumer_has_reported_of_all_that_came(
+    unheard: float | None, grown: float
+) -> None:
+    rate, later = replace(A_RATE, per_second=10.0), timedelta(seconds=10)
+
+    told = felt(
+        rate,
+        holding(),
+        NOW + later,
+        live=LIVE,
+        used=later,
+        is_closed=True,
+        are_out=True,
+        unheard=unheard,
+    )
+
+    assert known(told).per_second == pytest.approx(10 * grown)
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_where_the_consumer_reports_there_is_a_rate_until_producers_are_known(is_new: bool) -> None:
+    rate = felt(
+        None,
+        holding(),
+        NOW,
+        live=QUIET,
+        used=MINUTE,
+        is_closed=True,
+        are_out=True,
+        unheard=0.0,
+        has_just_begun=is_new,
+    )
+
+    assert (rate is not None) == is_new
+
+
+def test_a_congestion_is_over_when_half_of_the_surplus_is_gone() -> None:
+    congested = replace(A_RATE, congested_since=NOW)
+
+    assert known(after(congested, holding(in_flight=5), used=-MINUTE)).is_congested
+    assert not known(after(congested, holding(in_flight=4), used=-MINUTE)).is_congested
 
 
 def test_what_was_too_much_twice_is_met_with_less() -> None:

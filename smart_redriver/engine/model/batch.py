@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 
@@ -126,6 +126,21 @@ class Batch:
     def unknown(self) -> int:
         """Letters of it of which nothing is known."""
         return self.size - self.known
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether further letters can join it."""
+        return self.is_complete and not self.is_probe
+
+    def and_then(self, more: Batch) -> Batch:
+        """This batch with letters that joined it."""
+        return replace(
+            self,
+            size=self.size + more.size,
+            suspects=self.suspects + more.suspects,
+            last_try_at=max(self.tried_by, more.tried_by),
+            due_at=max(self.due_at, more.due_at),
+        )
 
     @property
     def tried_by(self) -> datetime:

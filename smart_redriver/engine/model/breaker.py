@@ -41,9 +41,9 @@ def new_circuit(queue: str, settings: Settings, now: datetime) -> Circuit:
 
 
 def register_batch(
-    circuit: Circuit, permit: Permit, now: datetime, *, due_at: datetime
+    circuit: Circuit, permit: Permit, now: datetime, *, due_at: datetime, begun: Batch | None = None
 ) -> tuple[Circuit, Batch]:
-    """The circuit with a batch announced, before its first letter is sent.
+    """The circuit with a batch announced, or one that was `begun` announced anew, before its first letter is sent.
 
     An OPEN circuit turns HALF_OPEN here and not earlier: only a letter that is about to be sent is a canary.
     """
@@ -52,6 +52,9 @@ def register_batch(
         opens = max(0, circuit.consecutive_opens - permit.is_hinted)
         tried = replace(circuit, success_count=0, consecutive_opens=opens)
         circuit = change_state(tried, State.HALF_OPEN, permit.reason, now)
+    if begun is not None:
+        batch = replace(begun, size=begun.size + permit.limit, due_at=due_at, is_complete=False)
+        return replace(circuit.with_batch(batch), last_attempt_at=now), batch
     batch = Batch(
         id=circuit.version + 1,
         generation=circuit.generation,

@@ -4,7 +4,7 @@ By Little's law (https://doi.org/10.1287/opre.9.3.383), the messages that a queu
 those that arrive a second are the seconds that one spends in it. A consumer that is given more than it bears shows it
 there within a minute, long before anything dies: messages wait, or their failed tries hide them.
 
-    clear, and the rate was used ─► half as much again a look, a tenth beyond what was too much once
+    clear, and the rate was used ─► a quarter more in ten seconds, a hundredth once some rate was too much
     congested ─► nothing goes until that is over ─► a share of what was borne before
 """
 
@@ -27,22 +27,31 @@ SHARE_OF_LIVE = 0.1
 #: It never falls below; beside hardly any live messages not below the first, as failures of the letters alone look alike.
 LEAST = 0.05
 
-#: The rate grows by this factor at most in a look, or in ten seconds where looks are closer: counts are about as old.
+#: The rate grows by so much in ten seconds, as counts are about as old, and at most so much in a look. Where the consumer
+#: has reported of all that came to it, up to the last part of a second, it is known to bear the rate: it grows faster.
 GROWTH = 1.5
 GROWTH_IN_TEN_SECONDS = 1.25
+HEARD_WITHIN = 0.3
 
 #: A rate that is too much shows after so long: what was borne is the rate before.
 SHOWS_WITHIN = timedelta(seconds=30)
 
-#: The growth beyond the rate that was borne before the last congestion, and the share of that rate to go on with.
-CREEP = 1.1
-SHARE_OF_BORNE = 0.7
+#: Once a rate was too much, it goes on with a share of what was borne, and creeps: so much in ten seconds, slower where
+#: it comes near to that. A consumer that is fully used has messages fail or wait by chance, and it is found each time.
+#: Letters that fail alone cost no live message: beside hardly any of these it may find the limit sooner.
+SHARE_OF_BORNE = 0.65
+NEAR = 0.75
+CREEP = 1.01
+CREEP_NEAR = 1.003
+CREEP_ALONE = 1.02
 
 #: A message waits, or is in flight, for twice as long as usual and so many seconds more: the consumer has too much. So
 #: many messages more are chance, or counts that are wrong.
 SURPLUS_WAIT = 3.0
 SURPLUS_IN_FLIGHT = 1.0
 SURPLUS_MESSAGES = 5
+#: A congestion is over when such a share of this surplus is left: what failed comes back at once.
+SHARE_THAT_ENDS = 0.5
 #: So few deaths within seconds, where these are seen, are chance.
 SURPLUS_DEATHS = 1
 
@@ -55,9 +64,15 @@ PATIENCE = timedelta(minutes=10)
 #: Producers' messages of so many minutes say how many come a second.
 LIVE_MINUTES = 5
 
-#: Letters are dealt out so far ahead: what has been sent can't be called back.
-AHEAD = timedelta(minutes=1)
-AHEAD_OF_REPORTS = timedelta(seconds=15)
+#: It grows no further at a look, however long ago the last one was.
+LONGEST_STEP = timedelta(minutes=1)
+
+#: While letters wait for the rate, looks follow each other so soon. Letters are dealt out until the next one, and little
+#: further: what has been sent can't be called back.
+AHEAD = timedelta(seconds=15)
+LOOKS_EVERY = timedelta(seconds=10)
+#: The same where the next look is the schedule's.
+AHEAD_OF_SCHEDULE = timedelta(minutes=1)
 
 #: So long after the last letter was dealt out, what the queue holds is not ours.
 CLEARED = timedelta(minutes=5)
@@ -137,6 +152,8 @@ def felt(
     is_closed: bool,
     are_out: bool,
     were_too_many: bool = False,
+    unheard: float | None = None,
+    has_just_begun: bool = False,
 ) -> Rate | None:
     """The rate after a look at the source queue.
 
@@ -147,6 +164,8 @@ def felt(
         is_closed: the circuit lets letters flow.
         are_out: letters of ours may be in the queue.
         were_too_many: of a batch some succeeded and many failed, as if they had been too many at once.
+        unheard: letters that have come to the consumer, of which it has reported nothing; None where it does not report.
+        has_just_begun: the first letters went so lately that `live` may not tell of all yet.
 
     Returns None where hardly a message is there that could suffer, and the letters have not either: then verdicts are
     enough.
@@ -154,11 +173,13 @@ def felt(
     """
     is_quiet = _live_per_second(live) <= HARDLY_LIVE
     if rate is None:
-        # Where counts are of this moment, looks are seconds apart, and a rate costs no more than seconds.
-        begins = were_too_many or not is_quiet or facts.dying is not None
+        # Where looks are seconds apart anyway, a rate costs no more than seconds.
+        is_unknown = unheard is not None and has_just_begun
+        begins = were_too_many or not is_quiet or is_unknown or facts.dying is not None
         return _first(live, 0 if are_out else _held(facts), now) if begins else None
-    use = _Use(used, since_last_look=now - rate.looked_at)
-    if is_quiet and live and rate.borne is None and use.is_cleared:
+    use = _Use(used, since_last_look=now - rate.looked_at, unheard=unheard)
+    is_outage = unheard is not None and not is_closed
+    if is_quiet and live and rate.borne is None and (use.is_cleared or is_outage):
         return None
     if use.since_last_look < timedelta(seconds=1):
         return rate
@@ -171,6 +192,11 @@ class _Use:
 
     lasted: timedelta
     since_last_look: timedelta
+    unheard: float | None = None
+
+    def is_heard_of(self, rate: Rate) -> bool:
+        """Whether the consumer has reported of all letters that have come to it, but for the very last ones."""
+        return self.unheard is not None and self.unheard <= 1 + HEARD_WITHIN * rate.per_second
 
     @property
     def is_telling(self) -> bool:
@@ -202,7 +228,7 @@ def _learned(rate: Rate, facts: QueueFacts, now: datetime, use: _Use, *, is_clos
     if rate.is_congested or not is_closed:
         return _gone_on(rate)
     rate = _with_usual(rate, facts, arrives, is_cleared=use.is_cleared)
-    return _grown(rate, use.since_last_look, now) if use.is_telling else rate
+    return _grown(rate, use, now) if use.is_telling else rate
 
 
 def _first(live: Sequence[int], without_ours: int, now: datetime) -> Rate:
@@ -238,24 +264,33 @@ def _told(rate: Rate, live: Sequence[int], now: datetime) -> Rate:
 
 def _is_crowded(rate: Rate, facts: QueueFacts, arrives: float) -> bool:
     """Whether more messages wait or are in flight than usual, of so many that arrive a second."""
-    chance = SURPLUS_MESSAGES + 2 * rate.without_ours
-    waits = chance + arrives * (2 * rate.usual_wait + SURPLUS_WAIT)
-    in_flight = chance + arrives * (2 * rate.usual_in_flight + SURPLUS_IN_FLIGHT)
-    dies = SURPLUS_DEATHS + 2 * rate.without_ours
-    return facts.visible > waits or facts.in_flight > in_flight or (facts.dying or 0) > dies
+    share = SHARE_THAT_ENDS if rate.is_congested else 1.0
+    usual = 2 * rate.without_ours
+    waits = share * (SURPLUS_MESSAGES + arrives * SURPLUS_WAIT) + 2 * arrives * rate.usual_wait
+    in_flight = (
+        share * (SURPLUS_MESSAGES + arrives * SURPLUS_IN_FLIGHT)
+        + 2 * arrives * rate.usual_in_flight
+    )
+    dies = SURPLUS_DEATHS + usual
+    return (
+        facts.visible > usual + waits
+        or facts.in_flight > usual + in_flight
+        or (facts.dying or 0) > dies
+    )
 
 
 def _with_usual(rate: Rate, facts: QueueFacts, arrives: float, *, is_cleared: bool) -> Rate:
     """The rate with what is learned of the queue while few of our letters are there, or none."""
     if is_cleared:
         rate = replace(rate, without_ours=(rate.without_ours + _held(facts)) // 2)
-    if not arrives or rate.per_second > _begins(rate.live):
+    if not arrives:
         return rate
-    return replace(
-        rate,
-        usual_wait=(rate.usual_wait + facts.visible / arrives) / 2,
-        usual_in_flight=(rate.usual_in_flight + facts.in_flight / arrives) / 2,
-    )
+    wait, in_flight = facts.visible / arrives, facts.in_flight / arrives
+    if is_cleared or (rate.borne is None and rate.per_second <= _begins(rate.live)):
+        wait, in_flight = (rate.usual_wait + wait) / 2, (rate.usual_in_flight + in_flight) / 2
+    else:
+        wait, in_flight = min(rate.usual_wait, wait), min(rate.usual_in_flight, in_flight)
+    return replace(rate, usual_wait=wait, usual_in_flight=in_flight)
 
 
 def _gone_on(rate: Rate) -> Rate:
@@ -274,12 +309,26 @@ def _gone_on(rate: Rate) -> Rate:
     )
 
 
-def _grown(rate: Rate, elapsed: timedelta, now: datetime) -> Rate:
-    growth = min(GROWTH, GROWTH_IN_TEN_SECONDS ** (elapsed / timedelta(seconds=10)))
-    most = rate.per_second * growth
-    if rate.borne is not None and most > rate.borne:
-        creep = CREEP ** min(1.0, elapsed / AHEAD)
-        most = max(rate.borne, rate.per_second * min(growth, creep))
+def _growth(rate: Rate, use: _Use) -> float:
+    """What the rate is multiplied by after a look."""
+    if rate.borne is None:
+        growth = GROWTH if use.is_heard_of(rate) else GROWTH_IN_TEN_SECONDS
+    else:
+        growth = _creep(rate, rate.borne)
+    most: float = growth ** (min(use.since_last_look, LONGEST_STEP) / LOOKS_EVERY)
+    return min(GROWTH, most)
+
+
+def _creep(rate: Rate, borne: float) -> float:
+    """The growth in ten seconds once a rate was too much; beyond what was borne, that was more than it seemed."""
+    is_far = rate.per_second < NEAR * borne
+    if rate.live <= HARDLY_LIVE:
+        return GROWTH_IN_TEN_SECONDS if is_far else CREEP_ALONE
+    return CREEP if is_far or rate.per_second >= borne else CREEP_NEAR
+
+
+def _grown(rate: Rate, use: _Use, now: datetime) -> Rate:
+    most = rate.per_second * _growth(rate, use)
     if rate.marked_at is None or now >= rate.marked_at + SHOWS_WITHIN:
         rate = replace(rate, before=rate.marked, marked=rate.per_second, marked_at=now)
     return replace(rate, per_second=most)

@@ -87,9 +87,12 @@ def look(state: PassState, hands: Hands, now: datetime) -> Read:
 
 
 def _letters_to_look_at(state: PassState, now: datetime) -> int:
-    if any(lane.has_returns() or lane.compares(state.dlq.depth, now) for lane in state.lanes):
+    looks_back = [lane for lane in state.lanes if not lane.has_looked_back(now)]
+    has_returns = any(lane.has_returns() for lane in looks_back)
+    if has_returns or any(lane.compares(state.dlq.depth, now) for lane in state.lanes):
         return SEARCH_LIMIT
-    if any(lane.may_have_returns(now) or lane.allow(now).is_trial for lane in state.lanes):
+    may_have_returns = any(lane.may_have_returns(now) for lane in looks_back)
+    if may_have_returns or any(lane.allow(now).is_trial for lane in state.lanes):
         return LOOK_LIMIT
     return 0
 

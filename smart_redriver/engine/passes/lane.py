@@ -34,9 +34,12 @@ from smart_redriver.engine.model.permit import (
 )
 from smart_redriver.engine.model.rate import (
     AHEAD,
-    AHEAD_OF_REPORTS,
+    AHEAD_AT_ONCE,
+    AHEAD_OF_SCHEDULE,
     CLEARED,
+    HARDLY_LIVE,
     LIVE_MINUTES,
+    LOOKS_EVERY,
     Rate,
     ahead_at_once,
     felt,
@@ -78,6 +81,7 @@ class Lane:
     ahead: timedelta | None = None
     _gate: CauseGate | None = None
     _batch: Batch | None = None
+    _begun: Batch | None = None
     _sendings: list[Sending] = field(default_factory=list)
     _late: Returns = field(default_factory=Counter)
     _allowed: Permit = field(default_factory=lambda: Permit(limit=0, reason=""))
@@ -137,6 +141,10 @@ class Lane:
             one.seen_again < one.size and now >= one.first_try_at + self.time_to_fail()
             for one in self.circuit.pending
         )
+
+    def has_looked_back(self, now: datetime) -> bool:
+        """Whether a pass within this minute has looked for returns: the books tell no more than they did then."""
+        return self._batch_of_this_minute(now) is not None
 
     def has_returns(self) -> bool:
         """Whether the books say that the source queue has lost messages to the DLQ, of which not all were seen."""
@@ -200,14 +208,48 @@ class Lane:
             live=self._live_minutes(),
             used=used,
             is_closed=circuit.state is State.CLOSED,
+            unheard=self._unheard(now),
+            has_just_begun=self._has_just_begun(now),
             were_too_many=any(one.judgement.is_overload for one in self.rulings),
             are_out=bool(circuit.pending) or now < circuit.last_tried_at + CLEARED,
         )
+
+    def _has_just_begun(self, now: datetime) -> bool:
+        """Whether its first letters went so lately that the books don't tell yet what producers send beside them."""
+        sent: list[Batch | Judged] = [*self.circuit.pending, *self.circuit.judged]
+        return now < min((one.sent_at for one in sent), default=now) + LIVE_MINUTES * PERIOD
+
+    def _unheard(self, now: datetime) -> float | None:
+        """Letters that have come to the consumer, of which it has reported nothing; None where it does not report."""
+        circuit = self.circuit
+        if not expects_reports(circuit, now):
+            return None
+        on_their_way = 0.0
+        if circuit.rate is not None and circuit.paced_until is not None:
+            on_their_way = circuit.rate.per_second * (circuit.paced_until - now).total_seconds()
+        return circuit.unknown - max(0.0, on_their_way)
 
     @property
     def waits_for_rate(self) -> bool:
         """Whether a rate holds for letters that can't be delayed: they wait where they are, for the next look."""
         return self.circuit.rate is not None and not self.source.longest_delay
+
+    def _is_watched(self, now: datetime) -> bool:
+        """Whether looks at the rate follow each other within seconds: somebody could suffer, or reports come anyway."""
+        rate = self.circuit.rate
+        is_live = rate is not None and rate.live > HARDLY_LIVE
+        return is_live or expects_reports(self.circuit, now)
+
+    def looks_again_after(self, now: datetime) -> timedelta | None:
+        """Return how soon a look may let letters go that wait for the rate alone; None where none does."""
+        rate, admission = self.circuit.rate, self.admission
+        if rate is None or not self.is_flowing:
+            return None
+        if not rate.is_congested and not (admission and admission.waits_for_rate):
+            return None
+        if not self.source.longest_delay:
+            return AHEAD_AT_ONCE
+        return LOOKS_EVERY if self._is_watched(now) else None
 
     def feels_anew(self, now: datetime) -> bool:
         """Whether its consumer has begun to have more than it bears."""
@@ -307,8 +349,8 @@ class Lane:
         """Returns that were met while letters went out; they are charged with what was sent."""
         self._late += returns
 
-    def open_gate(self, now: datetime) -> None:
-        """Let through what the circuit allows from now on."""
+    def open_gate(self, now: datetime, *, goes_on: bool = True) -> None:
+        """Let through what the circuit allows from now on; `goes_on`: there is time for another look soon."""
         before, rate = self.circuit.rate, self.felt(now)
         self.keeper.change(replace(self.circuit, rate=rate))
         self.permit = self.allow(now)
@@ -322,7 +364,7 @@ class Lane:
             )
         elif rate is not None:
             # What has been sent can't be called back: letters are dealt out until the next look, and no further.
-            self.ahead = AHEAD_OF_REPORTS if expects_reports(self.circuit, now) else AHEAD
+            self.ahead = AHEAD if goes_on and self._is_watched(now) else AHEAD_OF_SCHEDULE
         self._gate = CauseGate(self.circuit, self.settings, self.roll)
         self.admission = Admission(
             self.circuit,
@@ -333,6 +375,7 @@ class Lane:
             awaits_suspects=self._awaits_suspects(now),
             is_quiet=self.is_quiet,
             can_delay=bool(self.source.longest_delay),
+            ahead=self.ahead,
         )
 
     def _awaits_suspects(self, now: datetime) -> bool:
@@ -371,8 +414,9 @@ class Lane:
         """
         if self._batch is None:
             due_at = latest + self.source.longest_delay + self._time_to_count()
+            self._begun = self._batch_of_this_minute(now)
             circuit, self._batch = breaker.register_batch(
-                self.circuit, self.permit, now, due_at=due_at
+                self.circuit, self.permit, now, due_at=due_at, begun=self._begun
             )
             save(circuit)
         return Destination(
@@ -380,6 +424,24 @@ class Lane:
             facts=self.known_facts,
             batch=self._batch,
             version=self.keeper.version,
+        )
+
+    def _batch_of_this_minute(self, now: datetime) -> Batch | None:
+        """Return the batch that a look within this minute has begun: the books can't tell the letters of one minute apart."""
+        is_paced = self.circuit.rate is not None and bool(self.source.longest_delay)
+        if not is_paced or self.permit.is_trial or expects_reports(self.circuit, now):
+            return None
+        last = self.circuit.pending[-1:]
+        generation, minute = self.circuit.generation, minute_of(now)
+        return next(
+            (
+                one
+                for one in last
+                if one.can_go_on
+                and one.generation == generation
+                and minute_of(one.sent_at) == minute
+            ),
+            None,
         )
 
     def sent(self, sendings: Sequence[Sending]) -> None:
@@ -410,10 +472,14 @@ class Lane:
 
     def _completed(self, circuit: Circuit, batch: Batch, now: datetime) -> Circuit:
         if not self._sendings:
-            return circuit.without_batch(batch.id)
+            return (
+                circuit.with_batch(self._begun) if self._begun else circuit.without_batch(batch.id)
+            )
         if self.source.settles_at_once:
             circuit = replace(circuit, heard_at=now)
         complete = completed(batch, self._sendings, now, self._time_to_count())
+        if self._begun is not None:
+            complete = self._begun.and_then(complete)
         if self.known_facts.is_fifo:
             circuit = circuit.with_tally(tally_of(complete, self._sendings))
         paced_until = self.admission.paced_until if self.admission else None

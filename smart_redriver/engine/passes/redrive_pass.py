@@ -9,8 +9,8 @@ nothing, and without the lease.
 
     pass ─► report says: again in 5 s ─► wait ─► pass ─► report says: in a minute ─► end
 
-A visit is passes one after another, as long as the consumer reports: a window is sent, heard of, judged and followed by
-the next within one invocation. So a consumer that has come back gets its letters at the rate that it bears.
+A visit is passes one after another, as long as the consumer reports or letters wait for the rate: a window is sent,
+heard of, judged and followed by the next within one invocation. So a consumer gets its letters at the rate that it bears.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from functools import partial
 from smart_redriver.engine.config.settings import Mode, Settings
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.model.circuit import Lease, Waiting
+from smart_redriver.engine.model.rate import LOOKS_EVERY
 from smart_redriver.engine.passes import assess, guard
 from smart_redriver.engine.passes.apply import RealHands
 from smart_redriver.engine.passes.assess import OnceAMinute
@@ -260,8 +261,9 @@ class _Pass:
         with self._ends_quietly():
             if not state.is_paused:
                 now = self._tools.clock()
+                goes_on = state.deadline - now > LOOKS_EVERY + _WORTH_STARTING
                 for lane in state.lanes:
-                    lane.open_gate(now)
+                    lane.open_gate(now, goes_on=goes_on)
                 self._reason = state.lanes[0].permit.reason
                 outflow.run(looked)
                 has_seen_all = outflow.has_seen_all

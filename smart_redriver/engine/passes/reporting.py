@@ -11,7 +11,7 @@ from smart_redriver.engine.headline import headline, seen_of, worst
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.judging import Ruling
 from smart_redriver.engine.model.permit import LISTENING, is_worth_listening
-from smart_redriver.engine.model.rate import AHEAD_AT_ONCE, Rate
+from smart_redriver.engine.model.rate import Rate
 from smart_redriver.engine.passes import guard
 from smart_redriver.engine.passes.lane import Lane
 from smart_redriver.engine.passes.pass_state import PassState
@@ -109,7 +109,7 @@ def _look_again(state: PassState, report: Report, now: datetime) -> int:
     if report.failed or report.outcome not in _FINISHED:
         return min(idle, BUSY_SECONDS)
     waits_for_permit = report.held[HoldReason.NO_PERMIT.value] > 0
-    goes_on_after = _goes_on_after(state, now, waits_for_permit=waits_for_permit)
+    goes_on_after = _goes_on_after(state, now)
     if goes_on_after is not None:
         return goes_on_after
     if waits_for_permit or state.has_unread_reports or _is_busy(state, now):
@@ -120,19 +120,14 @@ def _look_again(state: PassState, report: Report, now: datetime) -> int:
     return min(idle, max(BUSY_SECONDS, int((next_canary - now).total_seconds())))
 
 
-def _goes_on_after(state: PassState, now: datetime, *, waits_for_permit: bool) -> int | None:
+def _goes_on_after(state: PassState, now: datetime) -> int | None:
     """Return the seconds after which the pass goes on, as letters or reports come within seconds; None at its end."""
-    if state.dlq.depth and _awaits_rate(state, is_held=waits_for_permit):
-        return int(AHEAD_AT_ONCE.total_seconds())
+    looks = [after for lane in state.lanes if (after := lane.looks_again_after(now))]
+    if state.dlq.depth and looks:
+        return int(min(looks).total_seconds())
     if any(is_worth_listening(lane.circuit, now) for lane in state.lanes):
         return LISTENING_SECONDS_FIFO if state.dlq.is_fifo else LISTENING_SECONDS
     return None
-
-
-def _awaits_rate(state: PassState, *, is_held: bool) -> bool:
-    """Whether letters that can't be delayed may go within seconds, at the rate of a source."""
-    rates = [lane.circuit.rate for lane in state.lanes if lane.waits_for_rate]
-    return bool(rates) and (is_held or any(one is not None and one.is_congested for one in rates))
 
 
 def _next_canary_of_a_cause(state: PassState) -> datetime | None:

@@ -73,8 +73,8 @@ class Admission:
         awaits_suspects: bool,
         is_quiet: bool = False,
         can_delay: bool = True,
+        ahead: timedelta | None = None,
     ) -> None:
-        self.room = permit.limit
         self._gate = gate or CauseGate(circuit, settings, 0.0)
         self._is_trial = permit.is_trial
         self._spread = SPREAD * circuit.flaps
@@ -91,6 +91,15 @@ class Admission:
         for one in circuit.pending:
             if one.is_complete:
                 self._pacer.book(one.size, one.first_try_at, one.tried_by, now)
+        # What finds no second is not worth receiving.
+        seconds = self._pacer.room(now, ahead) if ahead is not None else permit.limit
+        self.room = min(permit.limit, seconds)
+        self._is_rated = self.room < permit.limit
+
+    @property
+    def waits_for_rate(self) -> bool:
+        """Whether all went that the rate lets through, and less than the permit does."""
+        return self._is_rated and self.room <= 0
 
     @property
     def paced_until(self) -> datetime | None:
@@ -269,6 +278,7 @@ class Admission:
         ahead = min(wanted + terms.ahead, terms.longest_delay or terms.ahead)
         slot = self._pacer.slot(wanted, now, ahead) if self.room > 0 else None
         if slot is None:
+            self._is_rated |= self.room > 0
             self.room = 0
             return hold_unless_expiring(case, decision.strikes, HoldReason.NO_PERMIT, terms, now)
         self.room -= 1
@@ -396,6 +406,11 @@ class Pacer:
             self._note_used_up(start, delay, has_waited=delay - earliest > 2 / self._rate)
         return timedelta(seconds=delay)
 
+    def room(self, now: datetime, ahead: timedelta) -> int:
+        """Return how many letters find a second from now on, and no further than `ahead`."""
+        start, end = int(now.timestamp()), int((now + ahead).timestamp())
+        return sum(self._left(second) for second in range(max(self._first, start), end + 1))
+
     def _note_used_up(self, start: int, delay: int, *, has_waited: bool) -> None:
         """Note the first second that has room, and the last one that a letter had to wait for.
 
@@ -412,6 +427,9 @@ class Pacer:
             self.until = max(self.until or ends, ends)
 
     def _has_room(self, second: int) -> bool:
+        return self._left(second) > 0
+
+    def _left(self, second: int) -> int:
         # A rate below one a second allows a letter in some seconds only: floor((s+1)r) - floor(sr).
         allowed = math.floor((second + 1) * self._rate) - math.floor(second * self._rate)
-        return self._taken.get(second, 0.0) < allowed
+        return max(0, math.ceil(allowed - self._taken.get(second, 0.0)))
