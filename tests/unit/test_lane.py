@@ -17,7 +17,13 @@ from smart_redriver.engine.model.batch import Heard, Judged
 from smart_redriver.engine.model.books import PERIOD, Books, Minute
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import Evidence, Live
-from smart_redriver.engine.model.rate import AHEAD, AHEAD_AT_ONCE, AHEAD_OF_SCHEDULE, Rate
+from smart_redriver.engine.model.rate import (
+    AHEAD,
+    AHEAD_AT_ONCE,
+    AHEAD_OF_SCHEDULE,
+    LOOKS_EVERY,
+    Rate,
+)
 from smart_redriver.engine.passes.circuit_keeper import CircuitKeeper
 from smart_redriver.engine.passes.hands import Sending
 from smart_redriver.engine.passes.lane import Lane
@@ -284,6 +290,129 @@ def test_who_lost_the_race_to_announce_a_batch_leaves_that_of_the_winner_alone()
 
     assert len(theirs.pending) == 1
     assert loser.after_sending(theirs, ahead(seconds=2)).pending == theirs.pending
+
+
+# Looks within a minute.
+
+PACED = Rate(per_second=5.0, looked_at=NOW, live=3.0)
+BEGUN = a_batch(
+    id=11, sent_at=NOW, first_try_at=NOW, last_try_at=ahead(seconds=9), size=50, suspects=5
+)
+
+
+def looks_again(lane: Lane, *sendings: Sending, seconds: float = 10) -> Circuit:
+    """What a pass some seconds after the last one leaves of the circuit."""
+    now = ahead(seconds=seconds)
+    lane.open_gate(now)
+    lane.destination(now, ahead(minutes=4), lane.keeper.save)
+    lane.sent(sendings)
+    return lane.after_sending(lane.circuit, now)
+
+
+def test_at_a_rate_the_letters_of_one_minute_are_one_batch() -> None:
+    """The books can't tell them apart, and a batch every ten seconds would make the circuit's item large."""
+    lane = a_lane(window=100, rate=PACED, pending=(BEGUN,))
+
+    circuit = looks_again(lane, sending(12), sending(0, is_suspect=True))
+
+    (batch,) = circuit.pending
+    assert (batch.id, batch.size, batch.suspects, batch.is_complete) == (11, 52, 6, True)
+    assert (batch.sent_at, batch.first_try_at, batch.tried_by) == (NOW, NOW, ahead(seconds=22))
+    assert batch.due_at == ahead(seconds=22) + TIME_TO_FAIL + GRACE
+
+
+def test_a_batch_that_is_announced_anew_may_have_its_letters_and_those_of_the_pass() -> None:
+    lane = a_lane(window=100, rate=PACED, pending=(BEGUN,))
+    lane.open_gate(ahead(seconds=10))
+
+    lane.destination(ahead(seconds=10), ahead(minutes=4), lane.keeper.save)
+
+    (batch,) = lane.circuit.pending
+    assert (batch.size, batch.is_complete) == (50 + lane.permit.limit, False)
+
+
+def test_a_look_that_sends_nothing_leaves_the_batch_of_its_minute_as_it_was() -> None:
+    assert looks_again(a_lane(window=100, rate=PACED, pending=(BEGUN,))).pending == (BEGUN,)
+
+
+@pytest.mark.parametrize(
+    ("changes", "seconds"),
+    [
+        ({}, 60),
+        ({"pending": (replace(BEGUN, is_complete=False),)}, 10),
+        ({"pending": (replace(BEGUN, is_probe=True),)}, 10),
+        ({"pending": (replace(BEGUN, generation=1),)}, 10),
+        ({"heard_at": NOW}, 10),
+        ({"rate": None}, 10),
+    ],
+    ids=[
+        "a minute later",
+        "its pass may have died",
+        "a probe stands for itself",
+        "the circuit has changed its state since",
+        "reports tell of each letter",
+        "no rate holds",
+    ],
+)
+def test_others_begin_a_batch_of_their_own(changes: dict[str, Any], seconds: float) -> None:
+    circuit = looks_again(
+        a_lane(**{"window": 100, "rate": PACED, "pending": (BEGUN,)} | changes),
+        sending(),
+        seconds=seconds,
+    )
+
+    assert [one.size for one in circuit.pending if one.id != BEGUN.id] == [1]
+
+
+@pytest.mark.parametrize(
+    ("circuit", "room"),
+    [
+        ({"rate": PACED}, 75),  # 15 seconds from the next one on
+        ({"rate": replace(PACED, live=0.0)}, 500),
+        ({}, 500),
+    ],
+    ids=["looks follow each other", "a look a minute", "no rate"],
+)
+def test_no_more_letters_are_received_than_go_until_the_next_look(
+    circuit: dict[str, Any], room: int
+) -> None:
+    lane = a_lane(window=500, **circuit)
+
+    lane.open_gate(NOW)
+
+    assert lane.room == room
+
+
+@pytest.mark.parametrize(
+    ("circuit", "again"),
+    [
+        ({"rate": PACED}, LOOKS_EVERY),
+        ({"rate": replace(PACED, live=0.0)}, None),
+        ({"rate": replace(PACED, live=0.0), "heard_at": NOW}, LOOKS_EVERY),
+        ({"rate": PACED, "window": 3}, None),
+        ({"rate": PACED, "state": State.OPEN, "cools_until": ahead(hours=1)}, None),
+        ({}, None),
+    ],
+    ids=[
+        "beside live messages",
+        "nobody suffers",
+        "reports come anyway",
+        "the window ends it",
+        "nothing goes",
+        "no rate",
+    ],
+)
+def test_a_look_follows_soon_where_letters_wait_for_the_rate_alone(
+    circuit: dict[str, Any], again: timedelta | None
+) -> None:
+    lane = a_lane(**{"window": 500} | circuit)
+    lane.open_gate(NOW)
+    letters = [a_case(message_id=f"letter-{n}") for n in range(90)]
+    terms = replace(TERMS, ahead=lane.ahead or timedelta(minutes=15))
+
+    lane.decide(letters, [0.0] * len(letters), terms, NOW, is_end=False)
+
+    assert lane.looks_again_after(NOW) == again
 
 
 # Returns.

@@ -365,6 +365,8 @@ class Lane:
         elif rate is not None:
             # What has been sent can't be called back: letters are dealt out until the next look, and no further.
             self.ahead = AHEAD if goes_on and self._is_watched(now) else AHEAD_OF_SCHEDULE
+        # A look a minute meets more letters than it lets go: returns among them are strikes, and have last chances.
+        bound = None if self.ahead == AHEAD_OF_SCHEDULE else self.ahead
         self._gate = CauseGate(self.circuit, self.settings, self.roll)
         self.admission = Admission(
             self.circuit,
@@ -375,7 +377,7 @@ class Lane:
             awaits_suspects=self._awaits_suspects(now),
             is_quiet=self.is_quiet,
             can_delay=bool(self.source.longest_delay),
-            ahead=self.ahead,
+            ahead=bound,
         )
 
     def _awaits_suspects(self, now: datetime) -> bool:

@@ -91,7 +91,7 @@ class Admission:
         for one in circuit.pending:
             if one.is_complete:
                 self._pacer.book(one.size, one.first_try_at, one.tried_by, now)
-        # What finds no second is not worth receiving.
+        # What finds no second within this is not worth receiving.
         seconds = self._pacer.room(now, ahead) if ahead is not None else permit.limit
         self.room = min(permit.limit, seconds)
         self._is_rated = self.room < permit.limit
