@@ -62,7 +62,6 @@ NOT_YET = frozenset(
         "34:300:2h:live",
         "34:300:2h:live:reports",
         "34:3000:6h:live",
-        "36:fifo",
         "40",
     }
 )

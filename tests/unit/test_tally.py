@@ -47,6 +47,8 @@ def books(*minutes: dict[str, Any]) -> Books:
 
 
 QUIET: dict[str, Any] = {}
+HELD = {"in_flight": 3, "oldest_age_seconds": 600.0}
+UNTOLD = {"visible": None, "in_flight": None, "delayed": None}
 
 
 def test_all_that_were_deleted_on_a_quiet_queue_are_done() -> None:
@@ -56,7 +58,7 @@ def test_all_that_were_deleted_on_a_quiet_queue_are_done() -> None:
 
 
 def test_of_three_two_were_deleted_and_one_of_them_is_not_explained() -> None:
-    one_moved = books(QUIET, {"sent": 3, "deleted": 2, "in_flight": 1}, QUIET, QUIET)
+    one_moved = books(QUIET, {"sent": 3, "deleted": 2, "in_flight": 1}, QUIET, QUIET, QUIET)
 
     tally = counted(a_tally(), (), one_moved)
 
@@ -70,7 +72,7 @@ def test_one_that_was_met_again_explains_what_was_not_deleted() -> None:
 
 
 def test_what_others_may_have_been_is_not_counted_for_the_batch() -> None:
-    live_died = books(QUIET, {"sent": 5, "deleted": 4, "in_flight": 1}, QUIET, QUIET)
+    live_died = books(QUIET, {"sent": 5, "deleted": 4, "in_flight": 1}, QUIET, QUIET, QUIET)
 
     tally = counted(a_tally(), (), live_died)
 
@@ -131,8 +133,25 @@ def test_where_nothing_was_deleted_none_has_succeeded() -> None:
 
 
 def test_a_batch_has_left_its_queue_in_its_very_minute_where_nothing_is_there() -> None:
-    assert counted(a_tally(), (), books(QUIET, QUIET)).is_gone
-    assert not counted(a_tally(), (), books(QUIET)).is_gone
+    assert counted(a_tally(), (), books(QUIET, QUIET, QUIET, QUIET)).is_gone
+    assert not counted(a_tally(), (), books(QUIET, QUIET, QUIET)).is_gone
+
+
+@pytest.mark.parametrize(
+    ("minutes", "is_gone"),
+    [
+        ((HELD, QUIET, QUIET, HELD), False),
+        ((HELD, QUIET, HELD, QUIET, QUIET), False),
+        ((HELD, QUIET, UNTOLD, QUIET, QUIET), True),
+        ((HELD, QUIET, QUIET, QUIET, HELD), True),
+    ],
+    ids=["two minutes", "not in a row", "a minute is not told", "and others come later"],
+)
+def test_no_gauge_that_reads_nothing_for_a_minute_or_two_is_believed(
+    minutes: tuple[dict[str, Any], ...], is_gone: bool
+) -> None:
+    """One did: the next letter of a group went while the one before it was in flight."""
+    assert counted(a_tally(), (), books(QUIET, *minutes)).is_gone is is_gone
 
 
 @pytest.mark.parametrize(("seconds", "is_read"), [(-1, True), (0, False), (1, False)])
@@ -174,7 +193,7 @@ def test_a_batch_has_left_its_queue_when_nothing_there_is_as_old(
 ) -> None:
     sending = {"sent": 3, "in_flight": 3, "oldest_age_seconds": 60.0}
 
-    tally = counted(a_tally(), (), books(QUIET, sending, sending, minute))
+    tally = counted(a_tally(), (), books(QUIET, sending, sending, minute, minute, minute))
 
     assert tally.is_gone is is_gone
 

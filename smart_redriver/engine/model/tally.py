@@ -26,6 +26,9 @@ BOOKS_MISSED = timedelta(hours=2)
 #: A message is done soon, or it is not: of more spans than these nothing new is to be learned.
 SPANS = 30
 
+#: A gauge can read 0 for a minute while messages are in flight. So many minutes in a row are not wrong.
+READINGS = 3
+
 #: A batch of which all are done shows that so many times as many may go; and where lately one could not be told.
 GROWTH = 4
 GROWTH_IN_DOUBT = 2
@@ -89,9 +92,21 @@ def counted(tally: Tally, others: Iterable[Batch | Judged], books: Books) -> Tal
     """The tally with what the source's books show by now."""
     if tally.is_over:
         return tally
-    if not tally.is_gone and any(_has_outlived(one, tally) for one in books.minutes):
+    if not tally.is_gone and _have_left(tally, books.minutes):
         tally = replace(tally, is_gone=True)
     return _with_successes(tally, others, books)
+
+
+def _have_left(tally: Tally, minutes: Iterable[Minute]) -> bool:
+    """Whether so many minutes in a row say that the batch's letters have left the source queue."""
+    in_a_row = 0
+    for one in minutes:
+        if one.visible is None:
+            continue  # CloudWatch has no point
+        in_a_row = in_a_row + 1 if _has_outlived(one, tally) else 0
+        if in_a_row == READINGS:
+            return True
+    return False
 
 
 def _has_outlived(minute: Minute, tally: Tally) -> bool:
@@ -100,7 +115,7 @@ def _has_outlived(minute: Minute, tally: Tally) -> bool:
     Of a FIFO queue the oldest message is told however often it was received.
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
     """
-    if minute.at < tally.sent_by or minute.visible is None:
+    if minute.at < tally.sent_by:
         return False
     age = timedelta(seconds=minute.oldest_age_seconds or 0)
     return not minute.held or (bool(age) and minute.at + PERIOD - age > tally.sent_by + PERIOD)
