@@ -30,9 +30,13 @@ TOO_LONG = {
 }
 
 #: Rows, a target's letters of which are at large at the end of the row's time, and why.
+_PAUSED = "near their expiry they are renewed, and wait on while the queue is paused"
+_HALF = "near their expiry they are renewed, and the circuit is OPEN: half of the deliveries fail"
 _ALONE = "nobody vouches for an endpoint whose bounces are alone: given up after 72 h, and the row ends before"
 STAY = {
     **dict.fromkeys([(one.name, "sns") for one in ROWS if one.name.startswith("24")], _ALONE),
+    **dict.fromkeys([("21:20m:paused", origin) for origin in ORIGINS], _PAUSED),
+    **dict.fromkeys([("21:20m:half", origin) for origin in ("eventbridge", "scheduler")], _HALF),
     ("5:live", "sns"): _ALONE,
     ("8", "sns"): _ALONE,
 }

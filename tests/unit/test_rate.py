@@ -58,16 +58,21 @@ def after(
     are_out: bool = False,
     were_too_many: bool = False,
     later: timedelta = MINUTE,
+    outcomes: tuple[tuple[int, int], ...] = (),
+    sent: timedelta = timedelta(seconds=5),
 ) -> Rate | None:
+    """The rate after a look; `outcomes` are failed and tried of batches `sent` so long before it."""
+    now = rate.looked_at + later if rate else NOW
     return felt(
         rate,
         facts,
-        rate.looked_at + later if rate else NOW,
+        now,
         live=live,
         used=used,
         is_closed=is_closed,
         are_out=are_out,
         were_too_many=were_too_many,
+        outcomes=[(now - sent, failed, tried) for failed, tried in outcomes],
     )
 
 
@@ -488,6 +493,49 @@ def test_a_consumer_that_takes_long_is_not_taken_for_one_that_fails() -> None:
         assert not rate.is_congested
 
     assert rate.per_second == pytest.approx(FIRST * GROWTH**4)
+
+
+FEW_FAIL = known(after(A_RATE, holding(), outcomes=((0, 20),)))
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "is_congested"),
+    [(((10, 20),), True), (((3, 20),), False), (((2, 2),), False), ((), False)],
+    ids=["half of them", "no more than by chance", "too few to tell", "none is told"],
+)
+def test_the_consumer_has_too_much_where_more_letters_fail_than_at_a_lower_rate(
+    outcomes: tuple[tuple[int, int], ...], is_congested: bool
+) -> None:
+    """No queue shows it where a consumer goes on past what fails: good letters became poison of it."""
+    assert known(after(FEW_FAIL, holding(), outcomes=outcomes)).is_congested is is_congested
+
+
+def test_poison_fails_at_any_rate() -> None:
+    rate = known(after(A_RATE, holding(), outcomes=((12, 20),)))
+    for _ in range(20):
+        rate = known(after(rate, holding(), outcomes=((12, 20),), later=10 * SECOND))
+
+    assert not rate.is_congested
+    assert rate.per_second > A_RATE.per_second
+
+
+def test_an_outcome_tells_only_of_the_rate_at_which_its_letters_went() -> None:
+    late = known(after(FEW_FAIL, holding(), outcomes=((20, 20),), sent=31 * SECOND))
+    open_circuit = known(after(FEW_FAIL, holding(), outcomes=((20, 20),), is_closed=False))
+
+    assert not late.is_congested
+    assert not open_circuit.is_congested
+
+
+def test_after_it_had_too_much_what_fails_is_learned_anew_of_letters_that_go_then() -> None:
+    congested = known(after(FEW_FAIL, holding(), outcomes=((20, 20),)))
+
+    gone_on = known(after(congested, holding(), later=SECOND, outcomes=((20, 20),)))
+    again = known(after(gone_on, holding(), later=SECOND, outcomes=((20, 20),)))
+
+    assert (gone_on.is_congested, again.is_congested) == (False, False)
+    assert (gone_on.tried, again.usual_failing) == (0.0, None)
+    assert gone_on.per_second < FEW_FAIL.per_second
 
 
 def test_an_open_circuit_does_not_make_it_grow() -> None:

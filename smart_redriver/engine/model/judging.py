@@ -38,6 +38,7 @@ class Ruling:
     queue: str
     batch: Batch
     judgement: Judgement
+    evidence: Evidence
     before: State
     after: State
 
@@ -85,7 +86,7 @@ def judge(
             after = _fallen(
                 circuit, batch, judgement, judgement.verdict, known, settings, now, roll
             )
-        rulings.append(_ruling(batch, judgement, circuit, after))
+        rulings.append(_ruling(batch, judgement, known, circuit, after))
         circuit = after
     return circuit, tuple(rulings)
 
@@ -318,7 +319,14 @@ def _with_judged(circuit: Circuit, changed: Judged) -> Circuit:
     return replace(circuit, judged=judged)
 
 
-def _ruling(batch: Batch, judgement: Judgement, before: Circuit, after: Circuit) -> Ruling:
+def _ruling(
+    batch: Batch, judgement: Judgement, evidence: Evidence, before: Circuit, after: Circuit
+) -> Ruling:
     return Ruling(
-        queue=after.queue, batch=batch, judgement=judgement, before=before.state, after=after.state
+        queue=after.queue,
+        batch=batch,
+        judgement=judgement,
+        evidence=evidence,
+        before=before.state,
+        after=after.state,
     )

@@ -55,6 +55,13 @@ SHARE_THAT_ENDS = 0.5
 #: So few deaths within seconds, where these are seen, are chance.
 SURPLUS_DEATHS = 1
 
+#: Letters fail more than usual where their share is larger by so much, and by so many standard deviations. Of letters
+#: that were tried before, a share counts at each look, and too few tell nothing.
+SURPLUS_FAILING = 0.15
+DEVIATIONS = 2.0
+REMEMBERED_SHARE = 0.8
+FEWEST_TO_TELL = 10
+
 #: The rate that was borne before a congestion is forgotten after this: consumers are scaled.
 REMEMBERED = timedelta(hours=2)
 
@@ -88,6 +95,10 @@ TELLING = timedelta(seconds=10)
 TELLING_SHARE = 0.5
 
 
+#: Batches that were judged: when each was sent, how many of its letters without strikes failed, and how many were tried.
+Outcomes = Sequence[tuple[datetime, int, int]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
     """Letters a second that go to one source queue.
@@ -100,6 +111,8 @@ class Rate:
         usual_wait, usual_in_flight: seconds that a message waits and is in flight while few of ours are there.
         live: producers' messages a second.
         without_ours: messages that the queue held when nothing of ours was there.
+        tried, failed: letters without strikes whose outcome was told soon after they went, older ones as a part of one.
+        usual_failing: the least share of them that failed since the last congestion; None while too few were tried.
 
     """
 
@@ -115,6 +128,9 @@ class Rate:
     usual_in_flight: float = 0.0
     live: float = 0.0
     without_ours: int = 0
+    tried: float = 0.0
+    failed: float = 0.0
+    usual_failing: float | None = None
 
     @property
     def is_congested(self) -> bool:
@@ -154,6 +170,7 @@ def felt(
     were_too_many: bool = False,
     unheard: float | None = None,
     has_just_begun: bool = False,
+    outcomes: Outcomes = (),
 ) -> Rate | None:
     """The rate after a look at the source queue.
 
@@ -166,6 +183,7 @@ def felt(
         were_too_many: of a batch some succeeded and many failed, as if they had been too many at once.
         unheard: letters that have come to the consumer, of which it has reported nothing; None where it does not report.
         has_just_begun: the first letters went so lately that `live` may not tell of all yet.
+        outcomes: what became of letters since the last look.
 
     Returns None where hardly a message is there that could suffer, and the letters have not either: then verdicts are
     enough.
@@ -183,7 +201,8 @@ def felt(
         return None
     if use.since_last_look < timedelta(seconds=1):
         return rate
-    return _learned(_told(rate, live, now), facts, now, use, is_closed=is_closed)
+    rate = _with_outcomes(_told(rate, live, now), outcomes, now)
+    return _learned(rate, facts, now, use, is_closed=is_closed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +241,8 @@ def _learned(rate: Rate, facts: QueueFacts, now: datetime, use: _Use, *, is_clos
     if _is_crowded(rate, facts, arrives):
         is_ours = is_closed and use.may_show(rate)
         return _congested(rate, now, held=_held(facts), is_ours=is_ours)
+    if is_closed and not rate.is_congested and _fails_more(rate):
+        return _congested(rate, now, held=_held(facts), is_ours=True)
     if not is_closed and use.may_show(rate) and rate.before and facts.dying is not None:
         # It may have been too much for a consumer that is down since.
         return _gone_on(_with_borne(rate, now))
@@ -279,6 +300,28 @@ def _is_crowded(rate: Rate, facts: QueueFacts, arrives: float) -> bool:
     )
 
 
+def _with_outcomes(rate: Rate, outcomes: Outcomes, now: datetime) -> Rate:
+    """The rate with what became of letters that went at about this rate."""
+    since = max(now - SHOWS_WITHIN, rate.borne_at or now - SHOWS_WITHIN)
+    fresh = [(failed, tried) for sent_at, failed, tried in outcomes if sent_at >= since]
+    failed = REMEMBERED_SHARE * rate.failed + sum(one for one, _ in fresh)
+    tried = REMEMBERED_SHARE * rate.tried + sum(one for _, one in fresh)
+    usual = rate.usual_failing
+    if tried >= FEWEST_TO_TELL:
+        usual = min(failed / tried, 1.0 if usual is None else usual)
+    return replace(rate, failed=failed, tried=tried, usual_failing=usual)
+
+
+def _fails_more(rate: Rate) -> bool:
+    """Whether more of the letters fail than at a lower rate: of poison, as many do at any."""
+    usual = rate.usual_failing
+    if usual is None or rate.tried < FEWEST_TO_TELL:
+        return False
+    likely = max(usual, 1 / rate.tried)
+    chance = DEVIATIONS * sqrt(likely * (1 - likely) / rate.tried)
+    return rate.failed / rate.tried > usual + SURPLUS_FAILING + chance
+
+
 def _with_usual(rate: Rate, facts: QueueFacts, arrives: float, *, is_cleared: bool) -> Rate:
     """The rate with what is learned of the queue while few of our letters are there, or none."""
     if is_cleared:
@@ -306,6 +349,9 @@ def _gone_on(rate: Rate) -> Rate:
         marked=0.0,
         marked_at=None,
         congested_since=None,
+        tried=0.0,
+        failed=0.0,
+        usual_failing=None,
     )
 
 

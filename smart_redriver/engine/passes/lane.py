@@ -210,9 +210,16 @@ class Lane:
             is_closed=circuit.state is State.CLOSED,
             unheard=self._unheard(now),
             has_just_begun=self._has_just_begun(now),
+            outcomes=self._outcomes(),
             were_too_many=any(one.judgement.is_overload for one in self.rulings),
             are_out=bool(circuit.pending) or now < circuit.last_tried_at + CLEARED,
         )
+
+    def _outcomes(self) -> list[tuple[datetime, int, int]]:
+        """What became of the letters of the batches that were judged in this pass."""
+        judged = [one for one in self.rulings if one.judgement.verdict is not None]
+        told = [(one.batch.sent_at, one.evidence) for one in judged]
+        return [(at, known.failed, known.failed + known.succeeded) for at, known in told]
 
     def _has_just_begun(self, now: datetime) -> bool:
         """Whether its first letters went so lately that the books don't tell yet what producers send beside them."""
