@@ -233,7 +233,9 @@ def trail_after(held: Held, new: int) -> int:
     if held.what == "replay":
         return _codes.of(case.replay_trail(QUEUE))
     trail = case.next_trail(QUEUE, None)
-    if held.what in ("park", "renew"):
+    if held.what == "renew":
+        return _codes.of(case.letter.trail or trail)
+    if held.what == "park":
         return _codes.of(trail)
     return _codes.of(replace(trail, redrive_count=case.redrives + 1, batch=_batch(new)))
 
@@ -250,7 +252,7 @@ def recorded(held: Held, *, keeps: bool, settles_at_once: bool) -> Held:
         case "park":
             after = entry.parked(replaced_id=me, new_id=new, reason="EXPIRING", strikes=0, now=NOW)
         case "renew":
-            after = entry.renewed(replaced_id=me, new_id=new, now=NOW)
+            after = (case.entry or entry).renewed(replaced_id=me, new_id=new, now=NOW)
         case "replay":
             count = case.redrives + 1
             after = entry.replayed(

@@ -108,7 +108,7 @@ class World:
     @property
     def renews(self) -> bool:
         """Whether a letter can be sent to the DLQ once more, for a new clock: `ports.renewing`."""
-        return self.kind in (Kind.STANDARD, Kind.TARGETS)
+        return self.kind in (Kind.STANDARD, Kind.TARGETS) and self.carries_trails
 
     @property
     def is_fifo(self) -> bool:

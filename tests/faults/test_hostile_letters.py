@@ -5,12 +5,14 @@ and nobody called.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from fakes.faults import Call, Mishap, refuse
+from smart_redriver.engine.config.settings import Mode
 from smart_redriver.engine.config.targets import Origin, Target
 from tests.faults.stage import DLQ, FUNCTION, LOT, MACHINE, PLACE, QUEUE, TOPIC, WEB, Stage
 from tests.faults.stories import RULE, SCHEDULE, SUBSCRIPTIONS, envelope, record
@@ -269,6 +271,19 @@ def test_a_letter_near_its_expiry_is_renewed_in_the_pass_whose_target_refuses_it
     assert report is not None
     assert (report.renewed, report.parked) == (30, {})
     assert stage.taken() == {}
+
+
+def test_a_letter_of_nobody_is_not_renewed() -> None:
+    """Its copy would have a trail, and a trail says whose it is."""
+    stage = Stage(origin=Origin.EVENTBRIDGE, targets=(Target.parse(QUEUE),))
+    stage.settings = replace(stage.settings, mode=Mode.PAUSED)
+    stage.put(NAME, "somebody's own")
+    stage.clock.advance(4 * 86_400 - 1_200)
+
+    _, report = stage.run_pass()
+
+    assert report is not None
+    assert (report.renewed, report.parked) == (0, {"EXPIRING": 1})
 
 
 def test_a_renewed_letter_goes_to_the_target_that_failed() -> None:

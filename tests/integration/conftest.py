@@ -124,6 +124,18 @@ class Account:
         self.consumer_fails()
         return ids
 
+    def dead_letters_of(self, queue: str, *bodies: str) -> None:
+        """Let messages with these bodies fail in another queue that has the same DLQ."""
+        told = self.sqs.get_queue_attributes(
+            QueueUrl=self.deployment.source_queue_url, AttributeNames=["RedrivePolicy"]
+        )
+        url = self.sqs.create_queue(QueueName=queue, Attributes=told["Attributes"])["QueueUrl"]
+        for body in bodies:
+            self.sqs.send_message(QueueUrl=url, MessageBody=body)
+        for _ in range(MAX_RECEIVE_COUNT + 1):
+            self.receive(url)
+            self.advance(seconds=VISIBILITY_TIMEOUT + 1)
+
     def counts(self, url: str) -> tuple[int, int]:
         """Messages that are visible, and those that are in flight or delayed."""
         told = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]

@@ -1,5 +1,6 @@
 """Letters near their expiry get a new clock, whatever the circuit and people say."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,17 +21,26 @@ COLOUR = {"colour": {"DataType": "String", "StringValue": "red"}}
 TWELVE_DAYS = timedelta(days=12).total_seconds()
 
 
-def opened(account: Account) -> None:
-    circuit = force(new_circuit("orders", Settings(), account.now()), State.OPEN, "", account.now())
+def opened(account: Account, *, for_days: float = 0) -> None:
+    now = account.now()
+    circuit = force(new_circuit("orders", Settings(), now), State.OPEN, "", now)
+    if for_days:
+        circuit = replace(circuit, cools_until=now + timedelta(days=for_days))
     account.store.save_circuit(circuit)
 
 
 def refusing_sends_to_the_dlq(account: Account, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     """The DLQ is a person's, and its policy lets nobody send to it; all else is as it was."""
+    refusing_sends_to(account, monkeypatch, account.deployment.dlq_url, code)
+
+
+def refusing_sends_to(
+    account: Account, monkeypatch: pytest.MonkeyPatch, url: str, code: str
+) -> None:
     send = account.sqs.send_message_batch
 
     def refused(**request: Any) -> Any:
-        if request["QueueUrl"] == account.deployment.dlq_url:
+        if request["QueueUrl"] == url:
             raise ClientError({"Error": {"Code": code, "Message": "no"}}, "SendMessageBatch")
         return send(**request)
 
@@ -130,6 +140,90 @@ def test_an_expiring_letter_stays_where_aws_fails_for_a_moment(
 
     assert (first.renewed, first.parked, second.renewed) == (0, {}, 1)
     assert account.parked() == []
+
+
+@pytest.mark.parametrize("mode", ["dry_run", "automatic"])
+def test_an_expiring_letter_that_was_not_renewed_pages(
+    account: Account, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    account.dead_letters("old")
+    account.advance(days=13, hours=20)
+    opened(account)
+    refusing_sends_to_the_dlq(account, monkeypatch, "RequestThrottled")
+
+    report = account.run_pass(mode=mode)
+
+    assert report.least_seconds_to_expiry is not None
+    assert report.least_seconds_to_expiry < 5 * 3600
+
+
+def test_a_letter_waits_since_it_died_however_often_it_is_renewed(account: Account) -> None:
+    account.dead_letters("old")
+    opened(account, for_days=20)
+    account.advance(days=11)
+    before = account.run_pass()
+    account.advance(days=1, hours=1)
+    renewed = account.run_pass()
+    account.advance(days=1)
+
+    after = account.run_pass()
+
+    assert (before.renewed, renewed.renewed, after.renewed) == (0, 1, 0)
+    waited = [one.oldest_waiting_seconds or 0 for one in (before, renewed, after)]
+    assert waited == sorted(waited)
+    assert waited[2] - waited[0] >= 2 * 86_400
+
+
+def test_a_letter_of_a_queue_that_is_not_served_is_parked_for_that(account: Account) -> None:
+    """SQS forgets where a renewed letter came from: a copy of it would go to this queue's consumer."""
+    account.dead_letters_of("refunds", "of refunds")
+    account.advance(days=12, hours=1)
+
+    report = account.run_pass(mode="paused")
+
+    assert (report.renewed, report.parked) == (0, {"UNKNOWN_SOURCE": 1})
+
+
+def test_a_letter_that_can_not_carry_its_trail_is_parked(account: Account) -> None:
+    """Its copy would be anybody's once the ledger is lost."""
+    ten = {f"n{n}": {"DataType": "Number", "StringValue": str(n)} for n in range(10)}
+    account.dead_letters("old", MessageAttributes=ten)
+    account.advance(days=12, hours=1)
+
+    report = account.run_pass(mode="paused")
+
+    assert (report.renewed, report.parked) == (0, {"EXPIRING": 1})
+
+
+def test_in_a_dlq_that_keeps_letters_for_less_than_an_hour_they_are_parked(
+    account: Account,
+) -> None:
+    """A renewed one could expire before the next pass meets it."""
+    account.sqs.set_queue_attributes(
+        QueueUrl=account.deployment.dlq_url, Attributes={"MessageRetentionPeriod": "3599"}
+    )
+    account.dead_letters("old")
+    account.advance(minutes=50)
+
+    report = account.run_pass(mode="paused")
+
+    assert (report.renewed, report.parked) == (0, {"EXPIRING": 1})
+
+
+def test_a_source_that_refuses_letters_does_not_have_the_dlq_looked_through_each_time(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account.dead_letters(*(f"letter-{n}" for n in range(60)))
+    account.run_pass(mode="paused")
+    url = account.deployment.source_queue_url
+    refusing_sends_to(account, monkeypatch, url, "RequestThrottled")
+
+    examined = []
+    for _ in range(3):
+        examined.append(account.run_pass(initial_window=1, max_window=1).examined)
+        account.advance(minutes=1)
+
+    assert max(examined) < 10
 
 
 def test_a_parked_letter_gets_a_new_clock_before_it_expires(account: Account) -> None:

@@ -24,7 +24,7 @@ from smart_redriver.engine.model.rate import (
     LOOKS_EVERY,
     Rate,
 )
-from smart_redriver.engine.passes.circuit_keeper import CircuitKeeper
+from smart_redriver.engine.passes.circuit_keeper import CircuitKeeper, LostRace
 from smart_redriver.engine.passes.hands import Sending
 from smart_redriver.engine.passes.lane import Lane
 from smart_redriver.engine.passes.pass_state import DELIVERED_AHEAD, FIFO_AHEAD, terms_of
@@ -331,6 +331,43 @@ def test_a_batch_that_is_announced_anew_may_have_its_letters_and_those_of_the_pa
     assert (batch.size, batch.is_complete) == (50 + lane.permit.limit, False)
 
 
+def test_who_lost_the_race_to_announce_it_anew_leaves_that_of_the_winner_alone() -> None:
+    """Both have its id and its moment."""
+    lane = a_lane(window=100, rate=PACED, pending=(BEGUN,))
+    lane.open_gate(ahead(seconds=10))
+
+    def lost(_: Circuit) -> None:
+        raise LostRace
+
+    with pytest.raises(LostRace):
+        lane.destination(ahead(seconds=10), ahead(minutes=4), lost)
+    theirs = a_circuit(rate=PACED, pending=(replace(BEGUN, size=54),))
+
+    assert lane.after_sending(theirs, ahead(seconds=11)).pending == theirs.pending
+
+
+def test_no_more_letters_are_announced_than_the_rate_lets_through() -> None:
+    """A pass that dies leaves as many unknown ones, which would keep a failure from being one."""
+    lane = a_lane(window=500, rate=PACED)
+    lane.open_gate(NOW)
+
+    lane.destination(NOW, ahead(minutes=4), lane.keeper.save)
+
+    (batch,) = lane.circuit.pending
+    assert batch.size == 75
+
+
+def test_a_canary_is_given_the_seconds_of_a_minute_where_no_look_follows_sooner() -> None:
+    """At less than one a second the seconds until the next look may have none that is free, each time."""
+    lane = a_lane(
+        rate=replace(PACED, per_second=0.05), state=State.OPEN, cools_until=ago(minutes=1)
+    )
+
+    lane.open_gate(NOW)
+
+    assert (lane.permit.is_canary, lane.ahead) == (True, AHEAD_OF_SCHEDULE)
+
+
 def test_a_look_that_sends_nothing_leaves_the_batch_of_its_minute_as_it_was() -> None:
     assert looks_again(a_lane(window=100, rate=PACED, pending=(BEGUN,))).pending == (BEGUN,)
 
@@ -355,11 +392,9 @@ def test_a_look_that_sends_nothing_leaves_the_batch_of_its_minute_as_it_was() ->
     ],
 )
 def test_others_begin_a_batch_of_their_own(changes: dict[str, Any], seconds: float) -> None:
-    circuit = looks_again(
-        a_lane(**{"window": 100, "rate": PACED, "pending": (BEGUN,)} | changes),
-        sending(),
-        seconds=seconds,
-    )
+    usual: dict[str, Any] = {"window": 100, "rate": PACED, "pending": (BEGUN,)}
+
+    circuit = looks_again(a_lane(**usual | changes), sending(), seconds=seconds)
 
     assert [one.size for one in circuit.pending if one.id != BEGUN.id] == [1]
 

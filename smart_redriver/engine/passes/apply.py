@@ -157,8 +157,10 @@ class RealHands:
         cases = [case for case, _ in expiring]
         if version_to_mark is not None:
             cases = marked_returns(cases, version_to_mark, now, self._name_of)
+        # SQS forgets whose a renewed letter is: one that can't carry that itself would be anybody's without its entry.
+        leaving = [self._renewed(case, now) for case in cases]
         forwarded = forward(
-            [self._renewed(case, now) for case in cases],
+            [one for one in leaving if one.outgoing.carries_trail],
             queue.renew,
             out_of=self._dead_letters,
             ledger=self._ledger,
@@ -169,6 +171,9 @@ class RealHands:
         forwarded.not_sent = [fault for fault in forwarded.not_sent if fault.is_transient]
         in_trouble = {fault.key for fault in forwarded.not_sent}
         effects = forwarded.as_effects()
+        effects.removed = 0  # they are where they were
+        troubled = [case.letter.sent_at for case in cases if case.message_id in in_trouble]
+        effects.not_renewed = min(troubled, default=None)
         count_renewals(effects, [one for one in expiring if one[0].message_id in forwarded.sent])
         if not effects.failure:
             stay = forwarded.sent | in_trouble
@@ -184,9 +189,12 @@ class RealHands:
     def _renewed(self, case: Case, now: datetime) -> Leaving:
         queue = self._name_of(case)
         entry = case.known(queue)
+        if case.entry is not None:
+            # Where the record of a redrive was lost, it is made good once the return is charged.
+            entry = replace(case.entry, source_arn=case.source_arn)
         outgoing = Outgoing(
             letter=case.letter,
-            trail=trail_after(entry, queue, None),
+            trail=case.letter.trail or trail_after(entry, queue, None),
             size_limit=self._letter_limit,
             delay=RENEWED_FOR,
         )

@@ -51,7 +51,7 @@ class DryHands:
         effects.add(self.park(only(decided, Park), now))
         count_renewals(effects, only(decided, Renew))
         count_holds(effects, only(decided, Hold))
-        stay = len(only(decided, Hold))
+        stay = len(only(decided, Hold)) + len(only(decided, Renew))
         if self._dead_letters.is_fifo:
             stay += len(only(decided, Redrive))
         effects.removed = len(decided) - stay

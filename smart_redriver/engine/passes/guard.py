@@ -131,7 +131,7 @@ class Guard:
             here = self._without_replaced(cases, self._hands.discard)
             decided = [(case, self._saved(case, now)) for case in here]
             for case, what in decided:
-                state.saw_letter(case, now, is_renewed=isinstance(what, Renew))
+                state.saw_letter(case, now, is_renewed=isinstance(what, Renew) and not state.is_dry)
             stay = [case for case, what in decided if what is None]
             expiring = [(case, what) for case, what in decided if what is not None]
             self._send_on(self._save, expiring, now)
@@ -148,7 +148,7 @@ class Guard:
         terms = self._state.terms(lane)
         if not is_expiring(case.letter, terms.retention, terms.margin, now):
             return None
-        return saved(case.strikes(lane.circuit), terms)
+        return saved(case, case.strikes(lane.circuit), terms)
 
     def _save(self, decided: Decided, now: datetime) -> Effects:
         # Unmarked: a letter that is back is met by the next pass, which charges it.
@@ -170,7 +170,7 @@ class Guard:
             urgent = while_some_are_hidden(urgent, retention, now)
             if self._has_met_enough:
                 calm = until_all_are_met(calm, retention, SWEEP_LIMIT, state.dlq.depth, now)
-        if self._has_unfinished_work or state.effects.faults:
+        if self._has_unfinished_work or state.effects.not_renewed is not None:
             calm = urgent = now
         circuit = self._lane.circuit
         self._lane.keeper.change(replace(circuit, dlq_sweep_at=calm, urgent_sweep_at=urgent))

@@ -109,6 +109,7 @@ class Effects:
         sendings: the letters that were redriven.
         faults: entries that were not accepted. `healed`: those that were at another try.
         removed: letters that left the DLQ.
+        not_renewed: the first send of the oldest letter that was to be renewed and could not for a moment.
         bounced: letters that stay in it, since their target took them and failed.
         stuck: letters that stay in it, since neither their source nor the parking lot takes them as they are.
         refusals: by source queue, the code with which it refused letters.
@@ -125,6 +126,7 @@ class Effects:
     healed: list[EntryFault] = field(default_factory=list)
     sendings: list[Sending] = field(default_factory=list)
     removed: int = 0
+    not_renewed: datetime | None = None
     bounced: list[Case] = field(default_factory=list)
     stuck: list[Case] = field(default_factory=list)
     refusals: dict[str, str] = field(default_factory=dict)
@@ -141,6 +143,8 @@ class Effects:
         self.healed += other.healed
         self.sendings += other.sendings
         self.removed += other.removed
+        left = [at for at in (self.not_renewed, other.not_renewed) if at is not None]
+        self.not_renewed = min(left, default=None)
         self.bounced += other.bounced
         self.stuck += other.stuck
         self.refusals |= other.refusals

@@ -44,7 +44,7 @@ from smart_redriver.engine.model.rate import (
     ahead_at_once,
     felt,
 )
-from smart_redriver.engine.passes.circuit_keeper import CircuitKeeper
+from smart_redriver.engine.passes.circuit_keeper import CircuitKeeper, LostRace
 from smart_redriver.engine.passes.hands import Destination, Sending, completed, tally_of
 from smart_redriver.engine.passes.ports import CountsSent, Source
 from smart_redriver.engine.reports.processing import Hearing
@@ -372,6 +372,10 @@ class Lane:
         elif rate is not None:
             # What has been sent can't be called back: letters are dealt out until the next look, and no further.
             self.ahead = AHEAD if goes_on and self._is_watched(now) else AHEAD_OF_SCHEDULE
+        if rate is not None and not self.is_flowing:
+            self.ahead = (
+                AHEAD_OF_SCHEDULE  # no look follows within seconds, see `looks_again_after`
+            )
         # A look a minute meets more letters than it lets go: returns among them are strikes, and have last chances.
         bound = None if self.ahead == AHEAD_OF_SCHEDULE else self.ahead
         self._gate = CauseGate(self.circuit, self.settings, self.roll)
@@ -386,6 +390,8 @@ class Lane:
             can_delay=bool(self.source.longest_delay),
             ahead=bound,
         )
+        # No more is announced than can go: of a pass that dies, all that was announced is out until it is due.
+        self.permit = replace(self.permit, limit=min(self.permit.limit, self.admission.room))
 
     def _awaits_suspects(self, now: datetime) -> bool:
         """Whether suspects may come, which need letters without strikes to be compared with.
@@ -427,7 +433,13 @@ class Lane:
             circuit, self._batch = breaker.register_batch(
                 self.circuit, self.permit, now, due_at=due_at, begun=self._begun
             )
-            save(circuit)
+            try:
+                save(circuit)
+            except LostRace:
+                self._batch = self._begun = (
+                    None  # the winner's batch may have the same id and moment
+                )
+                raise
         return Destination(
             source=self.source,
             facts=self.known_facts,

@@ -15,7 +15,7 @@ from smart_redriver.engine.passes.lane import Lane
 from smart_redriver.engine.passes.ports import Tools, renewing
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import NO_KNOWN_MOMENT, Hold, HoldReason
-from smart_redriver.engine.triage.retention import calm_margin, urgent_margin
+from smart_redriver.engine.triage.retention import SHORTEST_RENEWED, calm_margin, urgent_margin
 from smart_redriver.engine.triage.triage import Terms, failed_at
 
 #: Letters stay hidden this much longer than the pass can last.
@@ -95,7 +95,8 @@ class PassState:
             by_arn,
             self.dlq.retention,
             is_flowing=lane.is_flowing,
-            can_renew=renewing(self.tools.dead_letters) is not None,
+            can_renew=self.dlq.retention >= SHORTEST_RENEWED
+            and renewing(self.tools.dead_letters) is not None,
         )
 
     def version_to_mark(self, cases: Sequence[Case]) -> int:
@@ -116,15 +117,21 @@ class PassState:
         if hold.reason in (HoldReason.LAST_CHANCE, HoldReason.CAUSE):
             self.last_chances.append(hold)
         elif hold.reason in NO_KNOWN_MOMENT:
-            self.waiting += 1
-            since = failed_at(case, terms, now)
-            self.waiting_since = min(self.waiting_since or since, since)
+            self.waits(case, terms, now)
+
+    def waits(self, case: Case, terms: Terms, now: datetime) -> None:
+        """Note a letter that is left for no known moment."""
+        self.waiting += 1
+        since = failed_at(case, terms, now)
+        self.waiting_since = min(self.waiting_since or since, since)
 
     def did(self, effects: Effects) -> None:
         """Take in what a step has done, and tell it."""
         for event, fields in effects.events:
             self.tools.journal(event, **fields)
         effects.events = []  # told; a pass may have fifty thousand
+        if (sent_at := effects.not_renewed) is not None:
+            self.oldest = min(self.oldest or sent_at, sent_at)
         self.effects.add(effects)
         for fault in (*effects.faults, *effects.healed):
             self.tools.journal(

@@ -23,6 +23,9 @@ URGENT_MARGIN = timedelta(hours=1)
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html
 LONGEST_RETENTION = timedelta(days=14)
 
+#: In a queue that keeps messages for less than this, a renewed letter could expire before a pass meets it again.
+SHORTEST_RENEWED = timedelta(hours=1)
+
 #: A letter near its expiry has to be found well before: the queue is looked through twice within the margin.
 SWEEPS_PER_MARGIN = 2
 

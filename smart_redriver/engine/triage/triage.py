@@ -124,7 +124,7 @@ def hold_unless_expiring(
 
     """
     if is_expiring(case.letter, terms.retention, terms.margin, now):
-        return saved(strikes, terms)
+        return saved(case, strikes, terms)
     latest = min(
         now + MAX_VISIBILITY - timedelta(minutes=1),
         case.letter.sent_at + terms.retention - terms.margin,
@@ -134,9 +134,11 @@ def hold_unless_expiring(
     )
 
 
-def saved(strikes: int, terms: Terms) -> Park | Renew:
+def saved(case: Case, strikes: int, terms: Terms) -> Park | Renew:
     """Give a letter near its expiry a new clock: where it waits if that can be, or else with a person."""
-    if terms.can_renew:
+    if (case.source_arn or terms.home) not in terms.destinations:
+        return Park(reason=ParkReason.UNKNOWN_SOURCE, strikes=strikes)
+    if terms.can_renew and case.letter.unfit is None:
         return Renew(strikes=strikes)
     return Park(reason=ParkReason.EXPIRING, strikes=strikes)
 
@@ -249,8 +251,14 @@ def failed_at(case: Case, terms: Terms, now: datetime) -> datetime:
     letter = case.letter
     if letter.failed_at is not None:
         return min(now, max(letter.failed_at, case.last_try or letter.failed_at))
-    began = case.last_try or letter.first_received_at or letter.sent_at
+    began = case.last_try or _before_renewal(case) or letter.first_received_at or letter.sent_at
     return min(now, began + terms.time_to_fail)
+
+
+def _before_renewal(case: Case) -> datetime | None:
+    """When a letter was sent first that has a trail, and was never redriven: it was renewed since."""
+    trail = case.letter.trail
+    return trail.first_seen if trail is not None and not case.redrives else None
 
 
 def backoff(strikes: int, roll: float, settings: Settings) -> timedelta:
