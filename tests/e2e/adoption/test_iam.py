@@ -26,6 +26,7 @@ DEAD_LETTERS = {
     "ChangeMessageVisibility",
     "GetQueueAttributes",
     "ListMessageMoveTasks",
+    "SendMessage",  # letters near their expiry are renewed
 }
 OUTCOMES = {"ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility"}
 PARKING_LOT = {
