@@ -109,6 +109,7 @@ WORLDS = [Modelled(name=kind.value, kind=kind, letters=2, messages=7, faults=0) 
 NAMES = {
     "redrive": "letter.redriven",
     "park": "letter.parked",
+    "renew": "letter.renewed",
     "discard": "letter.discarded",
 }
 

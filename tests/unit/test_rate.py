@@ -418,23 +418,6 @@ def test_it_grows_faster_while_the_consumer_has_reported_of_all_that_came(
     assert known(told).per_second == pytest.approx(10 * grown)
 
 
-@pytest.mark.parametrize("is_new", [True, False])
-def test_where_the_consumer_reports_there_is_a_rate_until_producers_are_known(is_new: bool) -> None:
-    rate = felt(
-        None,
-        holding(),
-        NOW,
-        live=QUIET,
-        used=MINUTE,
-        is_closed=True,
-        are_out=True,
-        unheard=0.0,
-        has_just_begun=is_new,
-    )
-
-    assert (rate is not None) == is_new
-
-
 def test_a_congestion_is_over_when_half_of_the_surplus_is_gone() -> None:
     congested = replace(A_RATE, congested_since=NOW)
 

@@ -169,7 +169,6 @@ def felt(
     are_out: bool,
     were_too_many: bool = False,
     unheard: float | None = None,
-    has_just_begun: bool = False,
     outcomes: Outcomes = (),
 ) -> Rate | None:
     """The rate after a look at the source queue.
@@ -182,7 +181,6 @@ def felt(
         are_out: letters of ours may be in the queue.
         were_too_many: of a batch some succeeded and many failed, as if they had been too many at once.
         unheard: letters that have come to the consumer, of which it has reported nothing; None where it does not report.
-        has_just_begun: the first letters went so lately that `live` may not tell of all yet.
         outcomes: what became of letters since the last look.
 
     Returns None where hardly a message is there that could suffer, and the letters have not either: then verdicts are
@@ -192,8 +190,7 @@ def felt(
     is_quiet = _live_per_second(live) <= HARDLY_LIVE
     if rate is None:
         # Where looks are seconds apart anyway, a rate costs no more than seconds.
-        is_unknown = unheard is not None and has_just_begun
-        begins = were_too_many or not is_quiet or is_unknown or facts.dying is not None
+        begins = were_too_many or not is_quiet or facts.dying is not None
         return _first(live, 0 if are_out else _held(facts), now) if begins else None
     use = _Use(used, since_last_look=now - rate.looked_at, unheard=unheard)
     is_outage = unheard is not None and not is_closed

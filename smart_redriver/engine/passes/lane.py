@@ -209,7 +209,6 @@ class Lane:
             used=used,
             is_closed=circuit.state is State.CLOSED,
             unheard=self._unheard(now),
-            has_just_begun=self._has_just_begun(now),
             outcomes=self._outcomes(),
             were_too_many=any(one.judgement.is_overload for one in self.rulings),
             are_out=bool(circuit.pending) or now < circuit.last_tried_at + CLEARED,
@@ -220,11 +219,6 @@ class Lane:
         judged = [one for one in self.rulings if one.judgement.verdict is not None]
         told = [(one.batch.sent_at, one.evidence) for one in judged]
         return [(at, known.failed, known.failed + known.succeeded) for at, known in told]
-
-    def _has_just_begun(self, now: datetime) -> bool:
-        """Whether its first letters went so lately that the books don't tell yet what producers send beside them."""
-        sent: list[Batch | Judged] = [*self.circuit.pending, *self.circuit.judged]
-        return now < min((one.sent_at for one in sent), default=now) + LIVE_MINUTES * PERIOD
 
     def _unheard(self, now: datetime) -> float | None:
         """Letters that have come to the consumer, of which it has reported nothing; None where it does not report."""
