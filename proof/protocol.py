@@ -622,7 +622,7 @@ def _with_records(world: World, s: State, turn: Sequence[Held]) -> State:
     entries = [ledger.recorded(one, keeps=keeps, settles_at_once=settles_at_once) for one in turn]
     s = _written(s, entries)
     for one in turn:
-        if not world.carries_trails and one.what in ("redrive", "replay", "park", "renew"):
+        if not world.carries_trails and one.what in ("redrive", "replay", "park"):
             s = s._replace(table=_put(s.table, one.new, ledger.trail_after(one, one.new)))
     return s
 

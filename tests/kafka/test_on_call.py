@@ -533,7 +533,7 @@ def test_topics_that_share_a_dlq_topic_have_a_circuit_each(tmp_path):
 
 
 def test_no_more_letters_are_shown_than_were_asked_for(desk, bench):
-    """Of letters in order it showed nine."""
+    """It showed nine letters in order."""
     bench.die(*"abcdefghijkl")
 
     assert len(desk("letters", "--limit", "5", "--json").json["letters"]) == 5

@@ -49,7 +49,7 @@ def test_a_plan_says_what_to_expect(seen: Seen, expected: str) -> None:
     ],
 )
 def test_what_keeps_passes_from_acting_hides_no_consumer_that_is_down(kept: Seen) -> None:
-    """Of a paused queue it said that nothing is known."""
+    """It said that nothing is known of a paused queue."""
     [told] = forecast({SOURCE: kept}, [CIRCUIT], {})
 
     assert told == "Expected: they fail again, as long as this holds: consumer likely down."

@@ -190,7 +190,7 @@ class RealHands:
         queue = self._name_of(case)
         entry = case.known(queue)
         if case.entry is not None:
-            # Where the record of a redrive was lost, it is made good once the return is charged.
+            # As it is: where the record of a redrive was lost, it is made good once the return is charged.
             entry = replace(case.entry, source_arn=case.source_arn)
         outgoing = Outgoing(
             letter=case.letter,

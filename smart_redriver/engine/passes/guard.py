@@ -131,7 +131,7 @@ class Guard:
             here = self._without_replaced(cases, self._hands.discard)
             decided = [(case, self._saved(case, now)) for case in here]
             for case, what in decided:
-                state.saw_letter(case, now, is_renewed=isinstance(what, Renew) and not state.is_dry)
+                state.saw_letter(case, what, now)
             stay = [case for case, what in decided if what is None]
             expiring = [(case, what) for case, what in decided if what is not None]
             self._send_on(self._save, expiring, now)

@@ -367,9 +367,8 @@ class Lane:
             # What has been sent can't be called back: letters are dealt out until the next look, and no further.
             self.ahead = AHEAD if goes_on and self._is_watched(now) else AHEAD_OF_SCHEDULE
         if rate is not None and not self.is_flowing:
-            self.ahead = (
-                AHEAD_OF_SCHEDULE  # no look follows within seconds, see `looks_again_after`
-            )
+            # No look follows within seconds, see `looks_again_after`.
+            self.ahead = AHEAD_OF_SCHEDULE
         # A look a minute meets more letters than it lets go: returns among them are strikes, and have last chances.
         bound = None if self.ahead == AHEAD_OF_SCHEDULE else self.ahead
         self._gate = CauseGate(self.circuit, self.settings, self.roll)
@@ -430,9 +429,8 @@ class Lane:
             try:
                 save(circuit)
             except LostRace:
-                self._batch = self._begun = (
-                    None  # the winner's batch may have the same id and moment
-                )
+                # The winner's batch may have the same id and moment.
+                self._batch = self._begun = None
                 raise
         return Destination(
             source=self.source,
@@ -446,18 +444,10 @@ class Lane:
         is_paced = self.circuit.rate is not None and bool(self.source.longest_delay)
         if not is_paced or self.permit.is_trial or expects_reports(self.circuit, now):
             return None
-        last = self.circuit.pending[-1:]
-        generation, minute = self.circuit.generation, minute_of(now)
-        return next(
-            (
-                one
-                for one in last
-                if one.can_go_on
-                and one.generation == generation
-                and minute_of(one.sent_at) == minute
-            ),
-            None,
-        )
+        last = self.circuit.pending[-1] if self.circuit.pending else None
+        if last is None or not last.can_go_on or last.generation != self.circuit.generation:
+            return None
+        return last if minute_of(last.sent_at) == minute_of(now) else None
 
     def sent(self, sendings: Sequence[Sending]) -> None:
         """Note letters that went out."""

@@ -268,7 +268,7 @@ class Outflow:
             terms = state.terms(lane)
             of_lane = lane.decide(some, rolls, terms, now, is_end=is_end)
             for case, what in of_lane:
-                state.saw_letter(case, now, is_renewed=isinstance(what, Renew) and not state.is_dry)
+                state.saw_letter(case, what, now)
                 if isinstance(what, Hold):
                     state.left(case, what, terms, now)
                 elif isinstance(what, Renew):

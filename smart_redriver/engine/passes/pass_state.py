@@ -14,7 +14,7 @@ from smart_redriver.engine.passes.hands import Effects
 from smart_redriver.engine.passes.lane import Lane
 from smart_redriver.engine.passes.ports import Tools, renewing
 from smart_redriver.engine.triage.case import Case
-from smart_redriver.engine.triage.decision import NO_KNOWN_MOMENT, Hold, HoldReason
+from smart_redriver.engine.triage.decision import NO_KNOWN_MOMENT, Decision, Hold, HoldReason, Renew
 from smart_redriver.engine.triage.retention import SHORTEST_RENEWED, calm_margin, urgent_margin
 from smart_redriver.engine.triage.triage import Terms, failed_at
 
@@ -104,11 +104,12 @@ class PassState:
         lanes = [lane for lane, _ in self.by_lane(cases)] or [self.lanes[0]]
         return min(lane.keeper.version for lane in lanes)
 
-    def saw_letter(self, case: Case, now: datetime, *, is_renewed: bool) -> None:
-        """Note a letter that was examined."""
+    def saw_letter(self, case: Case, what: Decision | None, now: datetime) -> None:
+        """Note a letter that was examined, and what was decided about it."""
         self.examined += 1
         if fault := case.letter.trail_fault:
             self.tools.journal("trail.ignored", message_id=case.message_id, reason=fault)
+        is_renewed = isinstance(what, Renew) and not self.is_dry
         sent_at = now if is_renewed else min(case.letter.sent_at, now)
         self.oldest = min(self.oldest or sent_at, sent_at)
 
