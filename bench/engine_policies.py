@@ -157,8 +157,8 @@ def bare_calls(aws: StandIn, letters: int, threads: int = BARE_THREADS) -> None:
 
 def _bare_entries(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for n, message in enumerate(messages):
-        trail = {"DataType": "String", "StringValue": f'{{"id":"{message["MessageId"]}"}}'}
-        attributes = message["MessageAttributes"] | {"RedriveTrail": trail}
+        metadata = {"DataType": "String", "StringValue": f'{{"id":"{message["MessageId"]}"}}'}
+        attributes = message["MessageAttributes"] | {"RedriveTrail": metadata}
         yield {"Id": str(n), "MessageBody": BODY, "MessageAttributes": attributes}
 
 

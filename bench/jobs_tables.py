@@ -12,7 +12,7 @@ from typing import Any
 from psycopg import sql
 
 from emulator.postgres import TABLES, PostgresServer
-from smart_redriver.engine.messages.letter import Letter, Trail
+from smart_redriver.engine.messages.letter import Letter, RedriveMetadata
 from smart_redriver.engine.messages.outgoing import Outgoing
 from smart_redriver.postgres.engine.database import Database
 from smart_redriver.postgres.engine.dead_letters import LARGEST
@@ -95,7 +95,7 @@ class Watch:
 
 
 def outgoing_of(letter: Letter, now: datetime) -> Outgoing:
-    trail = Trail(
+    metadata = RedriveMetadata(
         queue="jobs",
         original_id=letter.original_id,
         redrive_count=1,
@@ -103,7 +103,7 @@ def outgoing_of(letter: Letter, now: datetime) -> Outgoing:
         batch=1,
         generation=0,
     )
-    return Outgoing(letter=letter, trail=trail, size_limit=LARGEST)
+    return Outgoing(letter=letter, metadata=metadata, size_limit=LARGEST)
 
 
 class Timed(Database):

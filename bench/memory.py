@@ -10,7 +10,7 @@ from smart_redriver.engine.aws.clients import WORKERS
 from smart_redriver.engine.config.settings import Settings
 
 KIB = 1_024
-#: The largest message, less room for the trail and the other attributes.
+#: The largest message, less room for the metadata and the other attributes.
 LARGEST = 1_023 * KIB
 #: Bytes of a letter's body, and how many letters: 24 workers with a hundred each of the two smaller ones.
 SIZES = ((KIB, 20_000), (256 * KIB, 2_400), (LARGEST, 600))

@@ -50,7 +50,7 @@ def bench(request: Request) -> None:
     results.leave(request)
 
 
-#: A statement as a person would write it by hand: no trail, no ledger, no outcome.
+#: A statement as a person would write it by hand: no metadata, no ledger, no outcome.
 _BARE = """
 with gone as (
   delete from jobs_dlq where id in (select id from jobs_dlq order by id limit %s for update skip locked)
@@ -247,7 +247,7 @@ def _show(request: Request, results: Results) -> None:
                 ],
             ],
             note=f"{WORKERS} connections, every commit written to disk; server and pass share the processors. Bare SQL deletes and inserts, "
-            "as many a statement, without trail or outcome. "
+            "as many a statement, without metadata or outcome. "
             f"Left in jobs_dlq {moved['left']:,}, in jobs {moved['jobs']:,}. At {moved['looks']:,} looks the role held "
             f"{moved['locks']} locks on tables, indexes and transactions at most, {moved['waiting']} waited, and no "
             f"transaction was older than {moved['longest_transaction_ms']:,} ms.",

@@ -231,8 +231,8 @@ def _entry(index: int, order: Order) -> dict[str, Any]:
 
 
 def _original_id(message: Mapping[str, Any]) -> str:
-    trail = message.get("MessageAttributes", {}).get("RedriveTrail")
-    return str(json.loads(trail["StringValue"])["id"] if trail else message["MessageId"])
+    metadata = message.get("MessageAttributes", {}).get("RedriveTrail")
+    return str(json.loads(metadata["StringValue"])["id"] if metadata else message["MessageId"])
 
 
 def _plain(item: Mapping[str, Any]) -> dict[str, Any]:

@@ -172,10 +172,10 @@ class StandIn:
     def _send_batch(self, asked: Asked) -> str:
         told = []
         for entry in asked["Entries"]:
-            trail = json.loads(entry["MessageAttributes"]["RedriveTrail"]["StringValue"])
-            self._moves(_number(trail["id"]), IN_FLIGHT, SENT)
+            metadata = json.loads(entry["MessageAttributes"]["RedriveTrail"]["StringValue"])
+            self._moves(_number(metadata["id"]), IN_FLIGHT, SENT)
             told.append(
-                f'{{"Id":"{entry["Id"]}","MessageId":"{_message_id(_number(trail["id"]))}",'
+                f'{{"Id":"{entry["Id"]}","MessageId":"{_message_id(_number(metadata["id"]))}",'
                 f'"MD5OfMessageBody":"{_MD5}","MD5OfMessageAttributes":"{_MD5}"}}'
             )
         self._count("SendMessageBatch", len(told))

@@ -1,6 +1,6 @@
 """The real ledger in the model: what the function's own code makes of letters in hand. Cached, as it is pure.
 
-Entries, trails and messages are small numbers here, so that states are quick to compare. Histories are left out, and
+Entries, metadata and messages are small numbers here, so that states are quick to compare. Histories are left out, and
 all is at one moment: what hangs on time is judgement, and that is free in the model.
 """
 
@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from smart_redriver.engine.aws.state_table import Known
 from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.messages.letter import Letter, Trail
-from smart_redriver.engine.passes.hands import marked_returns
+from smart_redriver.engine.messages.letter import Letter, RedriveMetadata
+from smart_redriver.engine.passes.executor import marked_returns
 from smart_redriver.engine.passes.read import recognise
 from smart_redriver.engine.reports.outcomes import DeliveryOutcome, Result
-from smart_redriver.engine.reports.processing import Told, hear
+from smart_redriver.engine.reports.processing import ReceivedOutcome, process_reports
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import Decision
 from smart_redriver.engine.triage.ledger import Entry, Status
@@ -27,7 +27,7 @@ from smart_redriver.engine.triage.triage import Terms
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 QUEUE = "orders"
-#: No item under this id, no trail on this message, no new message.
+#: No item under this id, no metadata on this message, no new message.
 NONE = -1
 Table = tuple[int, ...]
 
@@ -42,21 +42,21 @@ _TERMS = Terms(
 
 
 class Message(NamedTuple):
-    """One message: the letter that it is a copy of, and the trail that it carries."""
+    """One message: the letter that it is a copy of, and the metadata that it carries."""
 
     letter: int
-    trail: int = NONE
+    metadata: int = NONE
 
 
 class Held(NamedTuple):
-    """A message in hand: trail and entry as they were read, what is to become of it, and the copy that was accepted.
+    """A message in hand: metadata and entry as they were read, what is to become of it, and the copy that was accepted.
 
     `is_told`: its record was refused, and the log says so.
     """
 
     message: int
     letter: int
-    trail: int
+    metadata: int
     entry: int
     what: str = ""
     new: int = NONE
@@ -65,10 +65,10 @@ class Held(NamedTuple):
 
 class _Codes:
     def __init__(self) -> None:
-        self._values: list[Entry | Trail] = []
-        self._codes: dict[Entry | Trail, int] = {}
+        self._values: list[Entry | RedriveMetadata] = []
+        self._codes: dict[Entry | RedriveMetadata, int] = {}
 
-    def of(self, value: Entry | Trail | None) -> int:
+    def of(self, value: Entry | RedriveMetadata | None) -> int:
         if value is None:
             return NONE
         plain = replace(value, history=()) if isinstance(value, Entry) else value
@@ -77,33 +77,33 @@ class _Codes:
             self._values.append(plain)
         return self._codes[plain]
 
-    def item(self, code: int) -> Entry | Trail | None:
+    def item(self, code: int) -> Entry | RedriveMetadata | None:
         return None if code == NONE else self._values[code]
 
 
 _codes = _Codes()
 
 
-def item(code: int) -> Entry | Trail | None:
-    """The entry or trail of this number in a table; None where there is nothing."""
+def item(code: int) -> Entry | RedriveMetadata | None:
+    """The entry or metadata of this number in a table; None where there is nothing."""
     return _codes.item(code)
 
 
 def entry_of(code: int) -> Entry | None:
-    """The entry of this number; None for a trail, and where there is nothing."""
+    """The entry of this number; None for redrive metadata, and where there is nothing."""
     found = item(code)
     return found if isinstance(found, Entry) else None
 
 
-def _trail_of(code: int) -> Trail | None:
+def _metadata_of(code: int) -> RedriveMetadata | None:
     found = item(code)
-    return found if isinstance(found, Trail) else None
+    return found if isinstance(found, RedriveMetadata) else None
 
 
 def key_of(held: Held) -> int:
     """The message under whose id the table has the letter's entry."""
-    trail = _trail_of(held.trail)
-    return number_of(trail.original_id) if trail else held.message
+    metadata = _metadata_of(held.metadata)
+    return number_of(metadata.original_id) if metadata else held.message
 
 
 def id_of(message: int) -> str:
@@ -119,7 +119,7 @@ def number_of(message_id: str) -> int:
 @cache
 def case_of(held: Held, is_fifo: bool) -> Case:
     """The letter in hand, as triage meets it."""
-    letter = _letter(held.message, Message(held.letter, held.trail), is_fifo)
+    letter = _letter(held.message, Message(held.letter, held.metadata), is_fifo)
     return Case(letter=letter, entry=entry_of(held.entry))
 
 
@@ -130,7 +130,7 @@ def _letter(message: int, of: Message, is_fifo: bool) -> Letter:
         body=f"letter {of.letter}",
         sent_at=NOW,
         group_id="group" if is_fifo else None,
-        trail=_trail_of(of.trail),
+        metadata=_metadata_of(of.metadata),
     )
 
 
@@ -146,8 +146,8 @@ class _Ledger:
             match item(self._table[number_of(message_id)]):
                 case Entry() as entry:
                     known.entries[message_id] = entry
-                case Trail() as trail:
-                    known.trails[message_id] = trail
+                case RedriveMetadata() as metadata:
+                    known.metadata[message_id] = metadata
         return known
 
     def write_ledger(self, *_: object) -> None: ...
@@ -165,7 +165,7 @@ def recognised(
         Held(
             number := number_of(case.message_id),
             letters[number],
-            _codes.of(case.letter.trail),
+            _codes.of(case.letter.metadata),
             _codes.of(case.entry),
         )
         for case in cases
@@ -207,14 +207,14 @@ def in_their_order(decided: Sequence[tuple[Case, Decision]]) -> list[tuple[Case,
 
 
 def lacks_entry(held: Held) -> bool:
-    """Whether `RealHands._announced` writes an entry before the send."""
+    """Whether `LiveExecutor._announced` writes an entry before the send."""
     entry = entry_of(held.entry)
     return entry is None or (entry.status is Status.FAILED and not entry.salt)
 
 
 @cache
 def announced(held: Held, salt: int) -> Held:
-    """The letter with the entry that is written before its send, see `RealHands._announced`."""
+    """The letter with the entry that is written before its send, see `LiveExecutor._announced`."""
     return held._replace(entry=_codes.of(replace(case_of(held, True).known(QUEUE), salt=salt)))
 
 
@@ -227,17 +227,17 @@ def deduplication_key(held: Held) -> tuple[int, int, int, bool]:
 
 
 @cache
-def trail_after(held: Held, new: int) -> int:
-    """The trail of the next copy: `case.trail_after`, or `Case.replay_trail` of a person's send."""
+def metadata_after(held: Held, new: int) -> int:
+    """The metadata of the next copy: `case.metadata_after`, or `Case.replay_metadata` of a person's send."""
     case = case_of(held, False)
     if held.what == "replay":
-        return _codes.of(case.replay_trail(QUEUE))
-    trail = case.next_trail(QUEUE, None)
+        return _codes.of(case.replay_metadata(QUEUE))
+    metadata = case.next_metadata(QUEUE, None)
     if held.what == "renew":
-        return _codes.of(case.letter.trail or trail)
+        return _codes.of(case.letter.metadata or metadata)
     if held.what == "park":
-        return _codes.of(trail)
-    return _codes.of(replace(trail, redrive_count=case.redrives + 1, batch=_batch(new)))
+        return _codes.of(metadata)
+    return _codes.of(replace(metadata, redrive_count=case.redrives + 1, batch=_batch(new)))
 
 
 @cache
@@ -286,17 +286,17 @@ def _batch(new: int) -> int:
 
 @cache
 def heard(message: int, of: Message, result: Result, table: Table) -> tuple[tuple[int, int], ...]:
-    """The changes to the table by a report of a message, true or forged: `hearing.hear`."""
-    trail = _trail_of(of.trail)
+    """The changes to the table by a report of a message, true or forged: `processed.process_reports`."""
+    metadata = _metadata_of(of.metadata)
     outcome = DeliveryOutcome(
         queue=QUEUE,
         message_id=id_of(message),
-        original_id=trail.original_id if trail else id_of(message),
+        original_id=metadata.original_id if metadata else id_of(message),
         result=result,
-        batch=trail.batch if trail else None,
+        batch=metadata.batch if metadata else None,
         receive_count=3,
     )
     known = _Ledger(table).read_ledger([outcome.original_id]).entries
-    entries = hear([Told(outcome=outcome, at=NOW)], known, {QUEUE: 3}).entries
+    entries = process_reports([ReceivedOutcome(outcome=outcome, at=NOW)], known, {QUEUE: 3}).entries
     changed = ((number_of(key), _codes.of(entry)) for key, entry in entries.items())
     return tuple((key, code) for key, code in changed if table[key] != code)

@@ -57,7 +57,7 @@ PROMISES = (
         says="Every letter is in the DLQ, on its way, in the parking lot, or its consumer was done with it.",
         about=(
             "passes.send_back:_Forwarder.run",
-            "passes.apply:RealHands.carry_out",
+            "passes.apply:LiveExecutor.carry_out",
             "passes.assess:discard_copies",
             "triage.ordered:known_fate",
         ),
@@ -84,7 +84,7 @@ PROMISES = (
     Promise(
         name=OVERTAKEN,
         says="In a FIFO group no letter is redriven while an earlier one stands before it in the DLQ.",
-        about=("triage.ordered:in_order", "passes.apply:RealHands.carry_out"),
+        about=("triage.ordered:in_order", "passes.apply:LiveExecutor.carry_out"),
         holds=_unbroken(OVERTAKEN),
     ),
     Promise(
@@ -112,7 +112,7 @@ _PERSON = ("pass", "person")
 CLAIMS = (
     Claim(world=World(name="standard: two passes", messages=4)),
     Claim(world=World(name="standard: two letters", letters=2, messages=4, redrives=1, faults=0)),
-    Claim(world=World(name="standard: no room for trails", carries_trails=False)),
+    Claim(world=World(name="standard: no room for metadata", carries_metadata=False)),
     Claim(world=World(name="standard: a pass and a person", workers=_PERSON, redrives=1)),
     Claim(
         world=World(

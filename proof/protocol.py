@@ -90,7 +90,7 @@ class World:
         messages: the most that there ever are; nothing more is sent then.
         redrives: the most that a letter is redriven.
         faults: how often a call is refused, loses its answer or is repeated, and the world plays a trick.
-        carries_trails: messages have room for their trail; else the ledger keeps it.
+        carries_metadata: messages have room for their metadata; else the ledger keeps it.
 
     """
 
@@ -102,13 +102,13 @@ class World:
     faults: int = 1
     workers: tuple[str, str] = ("pass", "pass")
     tricks: frozenset[Trick] = frozenset()
-    carries_trails: bool = True
+    carries_metadata: bool = True
     mistake: Mistake | None = None
 
     @property
     def renews(self) -> bool:
         """Whether a letter can be sent to the DLQ once more, for a new clock: `ports.renewing`."""
-        return self.kind in (Kind.STANDARD, Kind.TARGETS) and self.carries_trails
+        return self.kind in (Kind.STANDARD, Kind.TARGETS) and self.carries_metadata
 
     @property
     def is_fifo(self) -> bool:
@@ -426,9 +426,9 @@ def _as_decided(hand: tuple[Held, ...], words: dict[str, str]) -> tuple[Held, ..
     )
 
 
-# The calls of one round: `RealHands.carry_out` and `send_back.forward`.
+# The calls of one round: `LiveExecutor.carry_out` and `send_back.forward`.
 
-#: Acts on letters, in the order of `RealHands.carry_out`: each kind goes through its calls before the next.
+#: Acts on letters, in the order of `LiveExecutor.carry_out`: each kind goes through its calls before the next.
 _CALLS = {
     "discard": ("delete",),
     "park": ("send", "record", "delete"),
@@ -485,7 +485,7 @@ def _next(world: World, s: State, number: int, hand: tuple[Held, ...], after: st
 def _let_go(
     world: World, s: State, turn: tuple[Held, ...], others: tuple[Held, ...]
 ) -> tuple[Held, ...]:
-    """The letters still in hand. What is behind one of its group that has not left waits: `RealHands._not_behind`."""
+    """The letters still in hand. Those behind one that has not left wait: `LiveExecutor._not_behind`."""
     if not world.is_fifo or world.mistake is Mistake.REDRIVE_BEFORE_PARK:
         return others
     if turn[0].what == "redrive":
@@ -503,7 +503,7 @@ def _looks_again(s: State, number: int) -> State:
 
 
 def _announce(world: World, s: State, number: int) -> Steps:
-    """`RealHands._announced`: a letter of a FIFO queue has an entry, with a salt, before it is sent."""
+    """`LiveExecutor._announced`: a letter of a FIFO queue has an entry, with a salt, before it is sent."""
     turn, others = _turn(s.workers[number].hand)
     # Two first entries of a letter are never of one moment: a table was lost in between.
     salt = 0 if world.mistake is Mistake.NO_SALT else 1 + s.faults
@@ -560,7 +560,7 @@ def _checked(world: World, s: State, turn: Sequence[Held]) -> State:
 
 def _is_sent(s: State, message: int) -> bool:
     of = s.messages[message]
-    return _is_replaced(s, Held(message, of.letter, of.trail, NONE))
+    return _is_replaced(s, Held(message, of.letter, of.metadata, NONE))
 
 
 def _is_replaced(s: State, one: Held) -> bool:
@@ -577,8 +577,10 @@ def _sent(world: World, s: State, turn: Sequence[Held]) -> tuple[State, tuple[He
         sent.append(one._replace(new=new))
         if new < len(s.messages):
             continue
-        trail = ledger.trail_after(one, new) if world.carries_trails else NONE
-        s = s._replace(messages=(*s.messages, Message(one.letter, trail)), table=(*s.table, NONE))
+        metadata = ledger.metadata_after(one, new) if world.carries_metadata else NONE
+        s = s._replace(
+            messages=(*s.messages, Message(one.letter, metadata)), table=(*s.table, NONE)
+        )
         if one.what == "park":
             s = s._replace(lot=(*s.lot, new))
         elif one.what == "renew":
@@ -617,13 +619,13 @@ def _record(world: World, s: State, number: int) -> Steps:
 
 
 def _with_records(world: World, s: State, turn: Sequence[Held]) -> State:
-    """The table once the copies of letters were accepted: entries, and the trails that copies can't carry."""
+    """The table once the copies of letters were accepted: entries, and the metadata that copies can't carry."""
     keeps, settles_at_once = world.is_fifo, world.kind is Kind.TARGETS
     entries = [ledger.recorded(one, keeps=keeps, settles_at_once=settles_at_once) for one in turn]
     s = _written(s, entries)
     for one in turn:
-        if not world.carries_trails and one.what in ("redrive", "replay", "park"):
-            s = s._replace(table=_put(s.table, one.new, ledger.trail_after(one, one.new)))
+        if not world.carries_metadata and one.what in ("redrive", "replay", "park"):
+            s = s._replace(table=_put(s.table, one.new, ledger.metadata_after(one, one.new)))
     return s
 
 

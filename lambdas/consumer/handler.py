@@ -57,7 +57,7 @@ processor = ReportingProcessor(raise_on_entire_batch_failure=False)
 fifo_processor = ReportingFifoProcessor(skip_group_on_error=True)
 idempotency = IdempotencyConfig(
     event_key_jmespath="original_id",
-    # A redrive keeps the body. A known id over another body is a trail that was copied on to a new
+    # A redrive keeps the body. A known id over another body is redrive metadata that was copied on to a new
     # message: that one must fail and be seen, not be skipped.
     payload_validation_jmespath="body",
     raise_on_no_idempotency_key=True,

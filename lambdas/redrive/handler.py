@@ -23,8 +23,8 @@ from smart_redriver.engine.aws.metrics import emit, kept_metrics
 from smart_redriver.engine.config.deployment import read_environment
 from smart_redriver.engine.config.recovery import Recovery
 from smart_redriver.engine.passes.recovery import hear, tell
-from smart_redriver.engine.passes.redrive_pass import STOPPING_TIME, Rhythm, run_visit
-from smart_redriver.engine.report import visit_of
+from smart_redriver.engine.passes.redrive_pass import STOPPING_TIME, Rhythm, run_invocation
+from smart_redriver.engine.report import report_of_invocation
 from smart_redriver.engine.wiring import connect, make_tools, set_up_collector
 
 logger = Logger(service="smart-redriver")
@@ -64,13 +64,13 @@ def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
         return {"outcome": "NOT_DUE"}
     deadline = _now() + remaining - STOPPING_TIME
     reports = []
-    for report in run_visit(tools, settings, deadline=deadline, pause=time.sleep):
+    for report in run_invocation(tools, settings, deadline=deadline, pause=time.sleep):
         rhythm.looked(report, _now())
         tell(report, tools, settings, neighbours)
         emit(report, kept, deployment.called)
         connection.after_pass(tools, kept)
         reports.append(report)
-    return visit_of(reports).to_json()
+    return report_of_invocation(reports).to_json()
 
 
 def _now() -> datetime:

@@ -21,14 +21,14 @@ Message = Mapping[str, Any]
 Attribute = Mapping[str, Any]
 
 #: The message attribute by which the re-driver knows a message that it has redriven.
-TRAIL_ATTRIBUTE = "RedriveTrail"
+METADATA_ATTRIBUTE = "RedriveTrail"
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _LARGEST_NUMBER = 10**12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trail:
+class RedriveMetadata:
     """The history in a redriven message. `redrive_count` counts redrives, `first_seen` is in seconds."""
 
     queue: str
@@ -55,7 +55,7 @@ class Trail:
 class Delivery:
     """One message from the queue of this name, with its attributes as boto3 takes them.
 
-    `trail` is None where it was not redriven, or carries the trail of another queue's message.
+    `metadata` is None where it was not redriven, or carries the metadata of another queue's message.
     """
 
     queue: str
@@ -63,12 +63,12 @@ class Delivery:
     body: str
     attributes: Mapping[str, Attribute]
     system: Mapping[str, str]
-    trail: Trail | None
+    metadata: RedriveMetadata | None
 
     @property
     def original_id(self) -> str:
         """The id that the message had before any redrive."""
-        return self.trail.original_id if self.trail else self.message_id
+        return self.metadata.original_id if self.metadata else self.message_id
 
     @property
     def receive_count(self) -> int | None:
@@ -95,12 +95,14 @@ def idempotency_key(message: Message, queue: str | None = None) -> str:
 
     """
     named = _named(message, queue)
-    return delivery_of(message, named).original_id if is_carrying_trail(message) else _id(message)
+    return (
+        delivery_of(message, named).original_id if is_carrying_metadata(message) else _id(message)
+    )
 
 
-def is_carrying_trail(message: Message) -> bool:
+def is_carrying_metadata(message: Message) -> bool:
     """Whether it looks redriven: quick, for what every message is asked."""
-    return TRAIL_ATTRIBUTE in (
+    return METADATA_ATTRIBUTE in (
         message.get("messageAttributes") or message.get("MessageAttributes") or ()
     )
 
@@ -120,22 +122,22 @@ def delivery_of(message: Message, queue: str | None = None) -> Delivery:
     else:
         given = message.get("MessageAttributes") or {}
         attributes = {key: _sendable(value) for key, value in given.items()}
-    trail = _trail(attributes.get(TRAIL_ATTRIBUTE, {}).get("StringValue"))
+    metadata = _metadata(attributes.get(METADATA_ATTRIBUTE, {}).get("StringValue"))
     return Delivery(
         queue=name,
         message_id=_id(message),
         body=message["body" if is_record else "Body"],
         attributes=attributes,
         system=message.get("attributes" if is_record else "Attributes") or {},
-        trail=trail if trail and trail.queue == name else None,
+        metadata=metadata if metadata and metadata.queue == name else None,
     )
 
 
-def _trail(text: str | None) -> Trail | None:
-    """The trail in `text`; None where it can't be read as the re-driver would."""
+def _metadata(text: str | None) -> RedriveMetadata | None:
+    """The metadata in `text`; None where it can't be read as the re-driver would."""
     try:
         fields = json.loads(text or "")
-        trail = Trail(
+        metadata = RedriveMetadata(
             queue=str(fields["queue"]),
             original_id=str(fields["id"]),
             redrive_count=int(fields["n"]),
@@ -145,9 +147,9 @@ def _trail(text: str | None) -> Trail | None:
         )
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
         return None
-    numbers = (trail.redrive_count, trail.batch, trail.generation)
+    numbers = (metadata.redrive_count, metadata.batch, metadata.generation)
     is_in_bounds = all(0 <= number <= _LARGEST_NUMBER for number in numbers)
-    return trail if is_in_bounds and _ID.fullmatch(trail.original_id) else None
+    return metadata if is_in_bounds and _ID.fullmatch(metadata.original_id) else None
 
 
 def _named(message: Message, queue: str | None) -> str:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from smart_redriver.consumer.delivery import TRAIL_ATTRIBUTE, Attribute, Delivery
+from smart_redriver.consumer.delivery import METADATA_ATTRIBUTE, Attribute, Delivery
 from smart_redriver.consumer.failure import Failure
 
 #: One outcome as `outcomes.schema.json` has it.
@@ -46,15 +46,15 @@ def outcome_of(
     retry_after: int | None = None,
 ) -> Outcome:
     """Return the outcome of one delivery: its fields that are not empty, in the order of the schema."""
-    trail = delivery.trail
+    metadata = delivery.metadata
     return _telling(
         {
             "queue": delivery.queue,
             "message_id": delivery.message_id,
-            "original_id": delivery.original_id if trail else None,
+            "original_id": delivery.original_id if metadata else None,
             "result": result,
-            "batch": trail.batch if trail else None,
-            "generation": trail.generation if trail else None,
+            "batch": metadata.batch if metadata else None,
+            "generation": metadata.generation if metadata else None,
             "receive_count": delivery.receive_count,
             "permanent": permanent or None,
             "parked_id": parked_id,
@@ -110,15 +110,17 @@ _MAX_MESSAGE_ATTRIBUTES = 10
 def parking_request(
     url: str, delivery: Delivery, failure: Failure, now: datetime
 ) -> dict[str, Any]:
-    """The SendMessage that parks a message, with its trail where it has room for one."""
+    """The SendMessage that parks a message, with its metadata where it has room for one."""
     attributes = {
-        name: dict(value) for name, value in delivery.attributes.items() if name != TRAIL_ATTRIBUTE
+        name: dict(value)
+        for name, value in delivery.attributes.items()
+        if name != METADATA_ATTRIBUTE
     }
     size = _bytes_of(delivery.body) + sum(_attribute_size(*one) for one in attributes.items())
-    trail = {"DataType": "String", "StringValue": _trail(delivery, failure, now)}
-    has_room = size + _attribute_size(TRAIL_ATTRIBUTE, trail) <= _MAX_MESSAGE_BYTES
+    metadata = {"DataType": "String", "StringValue": _metadata(delivery, failure, now)}
+    has_room = size + _attribute_size(METADATA_ATTRIBUTE, metadata) <= _MAX_MESSAGE_BYTES
     if has_room and len(attributes) < _MAX_MESSAGE_ATTRIBUTES:
-        attributes[TRAIL_ATTRIBUTE] = trail
+        attributes[METADATA_ATTRIBUTE] = metadata
     request: dict[str, Any] = {"QueueUrl": url, "MessageBody": delivery.body}
     if attributes:
         request["MessageAttributes"] = attributes
@@ -129,7 +131,7 @@ def parking_request(
     return request | _group(url, delivery)
 
 
-def _trail(delivery: Delivery, failure: Failure, now: datetime) -> str:
+def _metadata(delivery: Delivery, failure: Failure, now: datetime) -> str:
     """The message's own, or one for a message that was never redriven; with the reason, which lasts as long."""
     fresh = {
         "queue": delivery.queue,
@@ -140,7 +142,7 @@ def _trail(delivery: Delivery, failure: Failure, now: datetime) -> str:
         "gen": 0,
     }
     why = f"PERMANENT: {failure.error_class}: {failure.first_line}"
-    fields = (delivery.trail.fields if delivery.trail else fresh) | {"why": why}
+    fields = (delivery.metadata.fields if delivery.metadata else fresh) | {"why": why}
     return json.dumps(fields, separators=(",", ":"))
 
 

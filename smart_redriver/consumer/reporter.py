@@ -23,7 +23,7 @@ from smart_redriver.consumer.delivery import (
     Message,
     Received,
     delivery_of,
-    is_carrying_trail,
+    is_carrying_metadata,
     received,
 )
 from smart_redriver.consumer.errors import PERMANENT, ErrorKind, is_permanent, retry_after_of
@@ -254,12 +254,12 @@ class Batch:
 
     def succeeded(self, message: Message, queue: str | None = None) -> None:
         """Note a success: that of a redriven message, and the first one since the consumer failed."""
-        is_redriven = self._reporter.is_on and is_carrying_trail(message)
+        is_redriven = self._reporter.is_on and is_carrying_metadata(message)
         if not is_redriven and not self._reporter.is_any_failing():
             return
         with _logged(NOT_REPORTED):
             delivery = delivery_of(message, queue)
-            if delivery.trail or self._is_recovery(delivery.queue):
+            if delivery.metadata or self._is_recovery(delivery.queue):
                 self._outcomes.append(outcome_of(delivery, SUCCEEDED))
 
     def failed(self, message: Message, error: BaseException, queue: str | None = None) -> bool:

@@ -111,7 +111,7 @@ class Report:
         return self.mode == Mode.DRY_RUN.value
 
 
-def visit_of(reports: Sequence[Report]) -> Report:
+def report_of_invocation(reports: Sequence[Report]) -> Report:
     """One report of passes that followed each other: what they did, added up, and how the last of them found things."""
     whole = replace(reports[-1])
     whole.circuit_before = next((one.circuit_before for one in reports if one.circuit_before), None)

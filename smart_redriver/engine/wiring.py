@@ -10,7 +10,7 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Protocol, TypedDict
 
-from smart_redriver.engine.aws.queue_metrics import CloudWatchClient, SourceBooks
+from smart_redriver.engine.aws.queue_metrics import CloudWatchClient, SqsMetricsReader
 from smart_redriver.engine.aws.queues import DeadLetters, OutcomeQueue, ParkingLot, SqsSource
 from smart_redriver.engine.aws.sqs import SqsClient, SqsQueue
 from smart_redriver.engine.aws.state_table import DynamoDbClient, StateStore
@@ -20,7 +20,14 @@ from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.config.targets import SERVED, Origin, is_fifo
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.passes.ports import DeadLetters as DeadLettersPort
-from smart_redriver.engine.passes.ports import Journal, Memory, Reports, Source, Tools, Witness
+from smart_redriver.engine.passes.ports import (
+    Journal,
+    Memory,
+    QueueMetricsReader,
+    Reports,
+    Source,
+    Tools,
+)
 from smart_redriver.engine.passes.ports import ParkingLot as ParkingLotPort
 
 if TYPE_CHECKING:
@@ -34,7 +41,7 @@ class Parts(TypedDict):
     parking_lot: ParkingLotPort
     sources: tuple[Source, ...]
     memory: Memory
-    witness: Witness
+    metrics_reader: QueueMetricsReader
     reports: Reports | None
 
 
@@ -118,7 +125,7 @@ class Queues:
             "parking_lot": parking_lot_of(deployment, sqs),
             "sources": sources,
             "memory": memory,
-            "witness": _witness_of(deployment, sources, self._cloudwatch),
+            "metrics_reader": _metrics_reader_of(deployment, sources, self._cloudwatch),
             "reports": reports_of(deployment, sqs),
         }
 
@@ -200,19 +207,19 @@ def _recogniser_of(deployment: Deployment) -> Callable[[Letter], Letter] | None:
     return partial(recognise, origin=deployment.origin, targets=deployment.targets)
 
 
-def _witness_of(
+def _metrics_reader_of(
     deployment: Deployment, sources: Sequence[Source], cloudwatch: CloudWatchClient
-) -> Witness:
-    """The witness of the letters' outcomes. It knows no target whose answer is the outcome."""
+) -> QueueMetricsReader:
+    """The reader of the metrics that tell the letters' outcomes. It knows no target whose answer is the outcome."""
     if deployment.origin is Origin.LAMBDA:
-        from smart_redriver.engine.targets.functions import FunctionBooks
+        from smart_redriver.engine.targets.functions import FunctionMetricsReader
 
         functions = {one.name: one for one in sources}
-        return FunctionBooks(
+        return FunctionMetricsReader(
             cloudwatch, lambda name: functions[name].time_to_fail(functions[name].facts(), 1)
         )
     standard = [one.name for one in sources if not is_fifo(one.name)]
-    return SourceBooks(cloudwatch, standard=standard)
+    return SqsMetricsReader(cloudwatch, standard=standard)
 
 
 #: New objects between two collections; Python's 700 are a handful of letters, each parsed into a hundred objects.

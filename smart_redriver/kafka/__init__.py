@@ -1,4 +1,4 @@
-"""A consumer group's DLQ topic in Kafka as a DLQ, its source topics and a witness.
+"""A consumer group's DLQ topic in Kafka as a DLQ, its source topics and their metrics.
 
     engine/    adapters: what records say, the log, letters that wait, deliveries, outcomes, live messages
     process    what `kafka.toml` says, and passes by it until the process is stopped

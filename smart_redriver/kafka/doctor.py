@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 #: Letters that wait move to the retry topic at twelve hours (`shelf.OLD`): a process may be away as long again.
 LEAST_RETENTION = timedelta(hours=24)
 
-#: A trail, a note on a held letter and their names take less.
+#: Redrive metadata, a note on a held letter and their names take less.
 _OUR_HEADERS = 1_024
 
 _PATIENCE = 20.0

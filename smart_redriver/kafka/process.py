@@ -18,7 +18,7 @@ from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import FOR_MADE_QUEUES, FOR_SYNTH, Settings
 from smart_redriver.engine.errors import CallFailed, Fault, SettingsError
 from smart_redriver.engine.passes.ports import Journal, Tools
-from smart_redriver.engine.passes.redrive_pass import Rhythm, run_visit
+from smart_redriver.engine.passes.redrive_pass import Rhythm, run_invocation
 from smart_redriver.engine.report import Outcome, Report
 from smart_redriver.kafka.engine.connection import DeadLetterTopic
 from smart_redriver.kafka.engine.place import KafkaTopics
@@ -28,7 +28,7 @@ from smart_redriver.kafka.sqlite import TABLE, SqliteTable
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
-#: A visit has ended by itself so soon; its lease lasts as long where the process dies.
+#: An invocation has ended by itself so soon; its lease lasts as long where the process dies.
 LONGEST_VISIT = timedelta(minutes=2)
 
 #: Seconds between two looks whether something is due.
@@ -210,11 +210,11 @@ class Process:
         self._owner = str(uuid4())
 
     def run(self) -> None:
-        """Visit after visit, until Stopped. What no pass can mend is raised."""
+        """Invocation after invocation, until Stopped. What no pass can mend is raised."""
         try:
             while True:
                 if self._is_due(self._clock()):
-                    self._visit()
+                    self._invocation()
                     self._looked_at = self._clock()
                 self._pause(TICK)
         except Stopped:
@@ -243,7 +243,7 @@ class Process:
     def _tell_failed(self, failed: CallFailed) -> None:
         self._journal("call.failed", call=failed.call, code=failed.code, detail=failed.detail)
 
-    def _visit(self) -> None:
+    def _invocation(self) -> None:
         if not self._has_told_what_it_found:
             self._tell_what_it_found()
         tools = Tools(
@@ -255,7 +255,7 @@ class Process:
             workers=self._connection.workers,
         )
         deadline = self._clock() + LONGEST_VISIT
-        for report in run_visit(tools, self._settings, deadline=deadline, pause=self._pause):
+        for report in run_invocation(tools, self._settings, deadline=deadline, pause=self._pause):
             now = self._clock()
             self._rhythm.looked(report, now)
             self._tell(report, now)

@@ -1,4 +1,4 @@
-"""A worker queue in Postgres as a DLQ, a source and a witness. Imported where the origin is one.
+"""A worker queue in Postgres as a DLQ, a source and its metrics. Imported where the origin is one.
 
     engine/    adapters over psycopg; the only room in a function's bundle
     oncall/    letters as people have them, and connections with a person's own credentials

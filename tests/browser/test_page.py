@@ -61,12 +61,12 @@ def editor(page: Page) -> None:
     expect(page.get_by_label("Body", exact=True).last).to_be_visible()
 
 
-def tab(name: str, sight: str) -> Visit:
+def tab(name: str, look_ahead: str) -> Visit:
     def visit(page: Page) -> None:
         queue(page)
         go(page, name)
         expect(page.get_by_role("heading", name=name, exact=True)).to_be_visible()
-        expect(page.get_by_text(sight).first).to_be_visible()
+        expect(page.get_by_text(look_ahead).first).to_be_visible()
 
     return visit
 

@@ -10,7 +10,11 @@ from fakes.clock import VirtualClock
 from fakes.faults import Script, Wire, nothing
 from fakes.sqs import FakeSqs
 from smart_redriver.consumer import Consumer, Reporter
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail, trail_attribute
+from smart_redriver.engine.messages.letter import (
+    METADATA_ATTRIBUTE,
+    RedriveMetadata,
+    metadata_attribute,
+)
 from smart_redriver.engine.reports.outcomes import DeliveryOutcome, parse_outcomes
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
@@ -22,7 +26,7 @@ CONSUMER = Consumer(name="billing", version="4", log_group="/aws/lambda/billing"
 Message = dict[str, Any]
 
 
-def a_trail(**changes: Any) -> Trail:
+def some_metadata(**changes: Any) -> RedriveMetadata:
     usual: dict[str, Any] = {
         "queue": QUEUE,
         "original_id": "first",
@@ -31,7 +35,7 @@ def a_trail(**changes: Any) -> Trail:
         "batch": 7,
         "generation": 3,
     }
-    return Trail(**usual | changes)
+    return RedriveMetadata(**usual | changes)
 
 
 class Unhurried(Reporter):
@@ -62,11 +66,13 @@ class Scene:
         }
         return Unhurried(client=self.wire.to(self.sqs), **usual | changes)
 
-    def message(self, body: str = "a body", *, trail: Trail | None = None, **more: Any) -> Message:
+    def message(
+        self, body: str = "a body", *, metadata: RedriveMetadata | None = None, **more: Any
+    ) -> Message:
         """A message of the source queue, as `ReceiveMessage` gives it."""
         attributes = dict(more.pop("attributes", {}))
-        if trail:
-            attributes[TRAIL_ATTRIBUTE] = trail_attribute(trail)
+        if metadata:
+            attributes[METADATA_ATTRIBUTE] = metadata_attribute(metadata)
         url = self.urls[QUEUE]
         sent = self.sqs.send_message(
             QueueUrl=url, MessageBody=body, MessageAttributes=attributes or None, **more

@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from smart_redriver.consumer import Consumer, PermanentError, RetryableError, idempotency_key
-from smart_redriver.consumer.delivery import TRAIL_ATTRIBUTE, delivery_of
+from smart_redriver.consumer.delivery import METADATA_ATTRIBUTE, delivery_of
 from smart_redriver.consumer.errors import seconds_of
 from smart_redriver.consumer.failure import Failure, Frame, cause_of, first_line_of
 from smart_redriver.consumer.report import parking_request, reports
@@ -116,10 +116,10 @@ def calls_of(given: dict[str, Any]) -> list[dict[str, Any]]:
 
 def common(request: dict[str, Any]) -> dict[str, Any]:
     attributes = request.get("MessageAttributes", {})
-    if TRAIL_ATTRIBUTE in attributes:
-        trail = json.loads(attributes[TRAIL_ATTRIBUTE]["StringValue"])
-        del trail["why"]
-        return {"to": request["QueueUrl"], "body": request["MessageBody"], "trail": trail}
+    if METADATA_ATTRIBUTE in attributes:
+        metadata = json.loads(attributes[METADATA_ATTRIBUTE]["StringValue"])
+        del metadata["why"]
+        return {"to": request["QueueUrl"], "body": request["MessageBody"], "trail": metadata}
     outcomes = json.loads(request["MessageBody"])["outcomes"]
     told = [{name: one[name] for name in COMMON if name in one} for one in outcomes]
     return {"to": request["QueueUrl"], "outcomes": told}

@@ -13,9 +13,9 @@ from botocore.exceptions import ClientError
 from fakes.faults import Crash, die_after, die_before, lose_answer, nth, on, refuse
 from smart_redriver.consumer import PERMANENT, PermanentError, Reporter
 from smart_redriver.consumer.errors import is_permanent
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, RedriveMetadata
 from smart_redriver.engine.reports.outcomes import Result
-from tests.consumer.scene import LOT, OUTCOMES, QUEUE, Message, Scene, a_trail
+from tests.consumer.scene import LOT, OUTCOMES, QUEUE, Message, Scene, some_metadata
 
 DENIED = ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "SendMessage")
 ATTRIBUTES = {
@@ -47,17 +47,19 @@ def parked(scene: Scene) -> Message:
 
 
 def test_a_permanent_failure_is_parked_and_done(scene: Scene) -> None:
-    message = scene.message("a body", trail=a_trail(), attributes=ATTRIBUTES, MessageGroupId="7")
+    message = scene.message(
+        "a body", metadata=some_metadata(), attributes=ATTRIBUTES, MessageGroupId="7"
+    )
 
     give_up(scene.reporter(), message)
 
     there = parked(scene)
-    trail = there["MessageAttributes"].pop(TRAIL_ATTRIBUTE)["StringValue"]
+    metadata = there["MessageAttributes"].pop(METADATA_ATTRIBUTE)["StringValue"]
     assert (there["Body"], there["MessageAttributes"]) == ("a body", ATTRIBUTES)
     assert there["Attributes"]["MessageGroupId"] == "7"
-    assert Trail.decode(trail) == a_trail()
-    assert json.loads(trail)["why"].startswith("PERMANENT: smart_redriver.consumer.errors.Perm")
-    assert json.loads(trail)["why"].endswith(": no such product")
+    assert RedriveMetadata.decode(metadata) == some_metadata()
+    assert json.loads(metadata)["why"].startswith("PERMANENT: smart_redriver.consumer.errors.Perm")
+    assert json.loads(metadata)["why"].endswith(": no such product")
     [outcome] = scene.outcomes()
     assert (outcome.result, outcome.permanent) == (Result.PERMANENT, True)
     assert (outcome.parked_id, outcome.original_id) == (there["MessageId"], "first")
@@ -77,15 +79,17 @@ def test_a_parked_message_is_in_the_consumers_log(
     ]
 
 
-def test_a_message_that_was_never_redriven_gets_a_trail_of_its_own(scene: Scene) -> None:
+def test_a_message_that_was_never_redriven_gets_metadata_of_its_own(scene: Scene) -> None:
     message = scene.message()
 
     give_up(scene.reporter(), message)
 
-    trail = Trail.decode(parked(scene)["MessageAttributes"][TRAIL_ATTRIBUTE]["StringValue"])
-    assert (trail.queue, trail.original_id) == (QUEUE, message["MessageId"])
-    assert (trail.redrive_count, trail.batch, trail.generation) == (0, 0, 0)
-    assert trail.first_seen == scene.clock.now()
+    metadata = RedriveMetadata.decode(
+        parked(scene)["MessageAttributes"][METADATA_ATTRIBUTE]["StringValue"]
+    )
+    assert (metadata.queue, metadata.original_id) == (QUEUE, message["MessageId"])
+    assert (metadata.redrive_count, metadata.batch, metadata.generation) == (0, 0, 0)
+    assert metadata.first_seen == scene.clock.now()
 
 
 @pytest.mark.parametrize(
@@ -96,7 +100,7 @@ def test_a_message_that_was_never_redriven_gets_a_trail_of_its_own(scene: Scene)
     ],
     ids=["ten attributes", "no bytes left"],
 )
-def test_a_message_without_room_for_a_trail_is_parked_without(
+def test_a_message_without_room_for_metadata_is_parked_without(
     scene: Scene, body: str, attributes: dict[str, Any]
 ) -> None:
     give_up(scene.reporter(), scene.message(body, attributes=attributes))
@@ -190,7 +194,7 @@ def test_a_consumer_that_dies_at_any_of_its_calls_loses_nothing(
     scene: Scene, mishap: Any, call: int
 ) -> None:
     """The poller deletes after the kit is done, and so not here: the message comes back."""
-    message = scene.message(trail=a_trail())
+    message = scene.message(metadata=some_metadata())
 
     with pytest.raises(Crash):
         give_up(scene.reporter(nth("SendMessage", call, mishap)), message)

@@ -14,9 +14,18 @@ from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutE
 from fakes.faults import Wire, nth, on, refuse
 from smart_redriver.consumer import PermanentError, Reporter, RetryableError
 from smart_redriver.consumer import reporter as reporter_module
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, trail_attribute
+from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, metadata_attribute
 from smart_redriver.engine.reports.outcomes import Consumer, DeliveryOutcome, Result
-from tests.consumer.scene import CONSUMER, LOT, OUTCOMES, QUEUE, Message, Scene, a_trail, results
+from tests.consumer.scene import (
+    CONSUMER,
+    LOT,
+    OUTCOMES,
+    QUEUE,
+    Message,
+    Scene,
+    results,
+    some_metadata,
+)
 
 DENIED = ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "SendMessage")
 GONE = ConnectionClosedError(endpoint_url="https://sqs")
@@ -36,7 +45,7 @@ def test_a_message_that_was_never_redriven_and_succeeds_costs_no_call(scene: Sce
 
 
 def test_a_redriven_message_that_succeeds_is_reported_with_its_batch(scene: Scene) -> None:
-    message = scene.message(trail=a_trail())
+    message = scene.message(metadata=some_metadata())
 
     work(scene.reporter(), message)
 
@@ -71,7 +80,11 @@ def test_a_failure_is_reported_with_its_cause_and_goes_on_to_the_poller(scene: S
 
 
 def test_a_batch_of_messages_goes_in_one_report(scene: Scene) -> None:
-    redriven, fresh, failing = scene.message(trail=a_trail()), scene.message(), scene.message()
+    redriven, fresh, failing = (
+        scene.message(metadata=some_metadata()),
+        scene.message(),
+        scene.message(),
+    )
 
     with scene.reporter().batch() as batch:
         for message in (redriven, fresh):
@@ -104,7 +117,10 @@ def test_a_batch_is_reported_although_an_error_ends_it(scene: Scene) -> None:
 def test_work_that_is_ended_from_outside_is_reported_as_interrupted(
     scene: Scene, end: type[BaseException]
 ) -> None:
-    with pytest.raises(end), scene.reporter().message(scene.message(trail=a_trail()), QUEUE):
+    with (
+        pytest.raises(end),
+        scene.reporter().message(scene.message(metadata=some_metadata()), QUEUE),
+    ):
         raise end("a secret")
 
     [outcome] = scene.outcomes()
@@ -113,8 +129,8 @@ def test_work_that_is_ended_from_outside_is_reported_as_interrupted(
     assert (outcome.first_line, outcome.traceback, outcome.cause) == (None, None, None)
 
 
-def test_a_trail_that_was_copied_from_another_queue_is_no_redrive(scene: Scene) -> None:
-    message = scene.message(trail=a_trail(queue="another"))
+def test_redrive_metadata_that_was_copied_from_another_queue_is_no_redrive(scene: Scene) -> None:
+    message = scene.message(metadata=some_metadata(queue="another"))
     reporter = scene.reporter()
 
     work(reporter, message)
@@ -128,7 +144,7 @@ def test_a_trail_that_was_copied_from_another_queue_is_no_redrive(scene: Scene) 
 
 def test_a_queue_may_be_named_by_its_url_or_arn(scene: Scene) -> None:
     for name in (QUEUE, scene.urls[QUEUE], f"arn:aws:sqs:eu-west-1:123456789012:{QUEUE}"):
-        with scene.reporter().message(scene.message(trail=a_trail()), name):
+        with scene.reporter().message(scene.message(metadata=some_metadata()), name):
             pass
 
     assert {one.queue for one in scene.outcomes()} == {QUEUE}
@@ -137,7 +153,7 @@ def test_a_queue_may_be_named_by_its_url_or_arn(scene: Scene) -> None:
 def test_a_message_without_its_system_attributes_is_reported_without_its_count(
     scene: Scene,
 ) -> None:
-    message = scene.message(trail=a_trail())
+    message = scene.message(metadata=some_metadata())
     del message["Attributes"]
 
     work(scene.reporter(), message)
@@ -154,7 +170,7 @@ def test_a_report_that_can_not_be_sent_is_logged_and_nothing_else(
 ) -> None:
     reporter = scene.reporter(on("SendMessage", refuse(fault)))
 
-    work(reporter, scene.message("a secret", trail=a_trail()))
+    work(reporter, scene.message("a secret", metadata=some_metadata()))
     with pytest.raises(OSError, match="down"):
         work(reporter, scene.message("a secret"), OSError("down"))
 
@@ -167,7 +183,7 @@ def test_a_report_that_can_not_be_sent_is_logged_and_nothing_else(
 def test_a_connection_that_was_lost_while_lambda_froze_is_made_anew_once(scene: Scene) -> None:
     reporter = scene.reporter(nth("SendMessage", 0, refuse(GONE)))
 
-    work(reporter, scene.message(trail=a_trail()))
+    work(reporter, scene.message(metadata=some_metadata()))
 
     assert scene.calls == [OUTCOMES, OUTCOMES]
     assert results(scene.outcomes()) == [("first", "succeeded")]
@@ -192,7 +208,7 @@ def test_without_an_outcome_queue_nothing_is_reported_and_messages_are_parked_al
 ) -> None:
     reporter = scene.reporter(outcome_queue_url="")
 
-    work(reporter, scene.message(trail=a_trail()))
+    work(reporter, scene.message(metadata=some_metadata()))
     work(reporter, scene.message("x"), PermanentError("odd"))
 
     assert scene.calls == [LOT]
@@ -202,7 +218,7 @@ def test_with_neither_queue_the_kit_is_not_there(scene: Scene) -> None:
     reporter = Reporter()
 
     assert not reporter.is_on
-    work(reporter, scene.message(trail=a_trail()))
+    work(reporter, scene.message(metadata=some_metadata()))
     with pytest.raises(json.JSONDecodeError):
         work(reporter, scene.message("{"), json.JSONDecodeError("odd", "{", 1))
 
@@ -221,7 +237,7 @@ def test_in_lambda_its_own_variables_say_who_reports(
     }
     reporter = Reporter.from_env(version="v4.2", env=env)
 
-    work(reporter, scene.message(trail=a_trail()))
+    work(reporter, scene.message(metadata=some_metadata()))
 
     [outcome] = scene.outcomes()
     assert (outcome.consumer.name, outcome.consumer.version) == ("billing", "v4.2")
@@ -241,11 +257,11 @@ def test_a_consumer_without_a_region_starts_and_says_that_it_does_not_report(
 
     assert not reporter.is_on
     assert caplog.messages == [f"{reporter_module.SWITCHED_OFF}: NoRegionError"]
-    work(reporter, scene.message(trail=a_trail()))
+    work(reporter, scene.message(metadata=some_metadata()))
 
 
 def test_in_an_event_loop_a_message_is_parked_and_reported_alike(scene: Scene) -> None:
-    poison, good = scene.message("never"), scene.message(trail=a_trail())
+    poison, good = scene.message("never"), scene.message(metadata=some_metadata())
 
     async def poll() -> None:
         async with scene.reporter().batch() as batch:
@@ -304,7 +320,7 @@ def test_a_message_that_can_not_be_deleted_is_no_success(scene: Scene) -> None:
     scene.sqs.send_message(
         QueueUrl=scene.urls[QUEUE],
         MessageBody="good",
-        MessageAttributes={TRAIL_ATTRIBUTE: trail_attribute(a_trail())},
+        MessageAttributes={METADATA_ATTRIBUTE: metadata_attribute(some_metadata())},
     )
     wire = Wire(on("DeleteMessage", refuse(DENIED)))
 

@@ -23,9 +23,9 @@ from botocore.exceptions import ClientError
 from fakes.faults import Script, nothing, on, refuse
 from smart_redriver.consumer import PermanentError, Reporter, idempotency_key
 from smart_redriver.consumer.powertools import ReportingFifoProcessor, ReportingProcessor
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, RedriveMetadata
 from smart_redriver.engine.reports.outcomes import Result
-from tests.consumer.scene import LOT, OUTCOMES, QUEUE, Message, Scene, a_trail, results
+from tests.consumer.scene import LOT, OUTCOMES, QUEUE, Message, Scene, results, some_metadata
 
 DOCS = Path(__file__).parents[2] / "docs" / "consumer.md"
 DENIED = ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "SendMessage")
@@ -73,8 +73,8 @@ def test_an_invocation_that_has_nothing_to_report_makes_no_call(scene: Scene) ->
 
 
 def test_an_invocation_reports_all_its_outcomes_in_one_call(scene: Scene) -> None:
-    redriven = scene.record("{}", trail=a_trail())
-    again = scene.record("down", trail=a_trail(original_id="other"))
+    redriven = scene.record("{}", metadata=some_metadata())
+    again = scene.record("down", metadata=some_metadata(original_id="other"))
     fresh, failing = scene.record("{}"), scene.record("down")
 
     failures = invoke(scene, redriven, again, fresh, failing)
@@ -94,7 +94,7 @@ def test_each_invocation_reports_its_own(scene: Scene) -> None:
     processor = ReportingProcessor(scene.reporter())
 
     for original in ("one", "two"):
-        run(processor, scene.record("{}", trail=a_trail(original_id=original)))
+        run(processor, scene.record("{}", metadata=some_metadata(original_id=original)))
 
     assert [one.original_id for one in scene.outcomes()] == ["one", "two"]
 
@@ -107,7 +107,7 @@ def test_no_call_is_begun_that_could_outlast_the_invocation(
 ) -> None:
     """Lambda would bring back all of its messages, those that succeeded among them."""
     context = SimpleNamespace(aws_request_id="1", get_remaining_time_in_millis=lambda: left)
-    good, poison = scene.record("{}", trail=a_trail()), scene.record("never")
+    good, poison = scene.record("{}", metadata=some_metadata()), scene.record("never")
 
     failures = run(ReportingProcessor(scene.reporter()), good, poison, context=context)
 
@@ -137,7 +137,7 @@ def test_a_permanent_failure_is_parked_and_does_not_fail_its_batch(scene: Scene,
     assert failures == [failing["messageId"]]
     [parked] = scene.receive(LOT)
     assert parked["Body"] == body
-    assert parked["MessageAttributes"].pop(TRAIL_ATTRIBUTE)
+    assert parked["MessageAttributes"].pop(METADATA_ATTRIBUTE)
     assert parked["MessageAttributes"] == binary
     assert scene.outcomes()[0].parked_id == parked["MessageId"]
 
@@ -171,13 +171,13 @@ def test_outcomes_are_reported_before_powertools_raises_for_a_batch_that_failed_
 
 def test_an_invocation_that_dies_claims_no_success(scene: Scene) -> None:
     with pytest.raises(KeyboardInterrupt):
-        invoke(scene, scene.record("{}", trail=a_trail()), scene.record("stop"))
+        invoke(scene, scene.record("{}", metadata=some_metadata()), scene.record("stop"))
 
     assert [(one.result.value, one.interrupted) for one in scene.outcomes()] == [("failed", True)]
 
 
 def test_a_report_that_can_not_be_sent_changes_no_answer(scene: Scene) -> None:
-    redriven, failing = scene.record("{}", trail=a_trail()), scene.record("down")
+    redriven, failing = scene.record("{}", metadata=some_metadata()), scene.record("down")
 
     failures = invoke(scene, redriven, failing, script=on("SendMessage", refuse(DENIED)))
 
@@ -185,7 +185,7 @@ def test_a_report_that_can_not_be_sent_changes_no_answer(scene: Scene) -> None:
 
 
 def test_a_message_is_parked_as_it_came_and_not_as_a_model_made_it(scene: Scene) -> None:
-    poison, good = scene.record("never"), scene.record("{}", trail=a_trail())
+    poison, good = scene.record("never"), scene.record("{}", metadata=some_metadata())
 
     assert invoke(scene, poison, good, model=SqsRecordModel) == []
 
@@ -221,7 +221,7 @@ def test_records_are_worked_on_side_by_side_and_each_is_reported_as_itself(scene
             raise OSError("connection refused")
 
     bodies = ("first", "never", "down", "last")
-    records = [scene.record(body, trail=a_trail(original_id=body)) for body in bodies]
+    records = [scene.record(body, metadata=some_metadata(original_id=body)) for body in bodies]
 
     answer = async_process_partial_response(
         event={"Records": records},
@@ -238,7 +238,7 @@ def test_records_are_worked_on_side_by_side_and_each_is_reported_as_itself(scene
 
 
 def test_of_a_fifo_batch_what_was_not_tried_is_not_reported(scene: Scene) -> None:
-    records = [scene.record(body, trail=a_trail()) for body in ("{}", "down", "{}")]
+    records = [scene.record(body, metadata=some_metadata()) for body in ("{}", "down", "{}")]
     processor = ReportingFifoProcessor(scene.reporter())
 
     failures = run(processor, *records)
@@ -286,19 +286,19 @@ def test_the_documented_function_works(scene: Scene, monkeypatch: pytest.MonkeyP
 
 
 def test_the_idempotency_key_is_the_id_before_any_redrive(scene: Scene) -> None:
-    message = scene.message(trail=a_trail())
-    fresh, copied = scene.message(), scene.message(trail=a_trail(queue="another"))
+    message = scene.message(metadata=some_metadata())
+    fresh, copied = scene.message(), scene.message(metadata=some_metadata(queue="another"))
 
     assert idempotency_key(message, QUEUE) == "first"
-    assert idempotency_key(SQSRecord(scene.record(trail=a_trail()))) == "first"
+    assert idempotency_key(SQSRecord(scene.record(metadata=some_metadata()))) == "first"
     assert idempotency_key(fresh, QUEUE) == fresh["MessageId"]
     assert idempotency_key(copied, QUEUE) == copied["MessageId"]
 
 
-@pytest.mark.parametrize("trail", [None, a_trail()], ids=["never redriven", "redriven"])
+@pytest.mark.parametrize("metadata", [None, some_metadata()], ids=["never redriven", "redriven"])
 def test_a_message_that_may_be_redriven_needs_the_name_of_its_queue(
-    scene: Scene, trail: Trail | None
+    scene: Scene, metadata: RedriveMetadata | None
 ) -> None:
     """A consumer that forgets it fails at its first message, and not when letters come back to it."""
     with pytest.raises(ValueError, match="give it"):
-        idempotency_key(scene.message(trail=trail))
+        idempotency_key(scene.message(metadata=metadata))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from smart_redriver.consumer import Consumer
 from smart_redriver.consumer.report import MAX_BYTES, MAX_OUTCOMES, Outcome, reports
 from smart_redriver.engine.reports.outcomes import parse_outcomes, report_fields
-from tests.consumer.scene import CONSUMER, OUTCOMES, QUEUE, Scene, a_trail
+from tests.consumer.scene import CONSUMER, OUTCOMES, QUEUE, Scene, some_metadata
 
 
 def an_outcome(number: int = 0, **changes: Any) -> Outcome:
@@ -129,9 +129,11 @@ def test_no_traceback_is_made_that_is_not_sent(
     assert len(made) == 1
 
 
-def test_a_redriven_message_is_reported_under_the_same_id_as_the_trail_has(scene: Scene) -> None:
+def test_a_redriven_message_is_reported_under_the_same_id_as_the_metadata_has(scene: Scene) -> None:
     for original in ("first", "another"):
-        with scene.reporter().message(scene.message(trail=a_trail(original_id=original)), QUEUE):
+        with scene.reporter().message(
+            scene.message(metadata=some_metadata(original_id=original)), QUEUE
+        ):
             pass
 
     assert [one.original_id for one in scene.outcomes()] == ["first", "another"]

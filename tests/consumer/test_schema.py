@@ -17,7 +17,7 @@ from smart_redriver.consumer import PermanentError
 from smart_redriver.consumer.report import reports
 from smart_redriver.engine.reports import outcomes as core
 from smart_redriver.engine.reports.outcomes import Result, parse_outcomes
-from tests.consumer.scene import CONSUMER, QUEUE, Scene, a_trail
+from tests.consumer.scene import CONSUMER, QUEUE, Scene, some_metadata
 
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs" / "consumer.md").read_text()
@@ -70,8 +70,8 @@ def test_what_the_kit_reports_is_valid(scene: Scene) -> None:
     ]
     with scene.reporter().batch() as batch:
         for error in errors:
-            for trail in (None, a_trail()):
-                message = scene.message("a body", trail=trail)
+            for metadata in (None, some_metadata()):
+                message = scene.message("a body", metadata=metadata)
                 if error:
                     batch.failed(message, error, QUEUE)
                 else:

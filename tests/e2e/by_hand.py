@@ -108,10 +108,10 @@ class ByHand:
 
 
 def assert_intact(message: dict[str, Any], order: Order) -> None:
-    """Body, attributes with their exact types, and group are as they were sent; only the trail is new."""
+    """Body, attributes with their exact types, and group are as they were sent; only the metadata is new."""
     attributes = dict(message["MessageAttributes"])
-    trail = attributes.pop("RedriveTrail")
-    assert trail["DataType"] == "String"
+    metadata = attributes.pop("RedriveTrail")
+    assert metadata["DataType"] == "String"
     assert message["Body"] == order.body
     assert attributes == order.attributes
     assert message["Attributes"].get("MessageGroupId") == order.group_id

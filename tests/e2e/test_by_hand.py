@@ -33,7 +33,7 @@ def test_the_report_that_is_returned_is_the_one_that_is_logged(by_hand: ByHand) 
     assert {name: logged.fields.get(name) for name in report} == report
 
 
-def test_a_redriven_letter_is_the_message_that_was_sent_plus_its_trail(by_hand: ByHand) -> None:
+def test_a_redriven_letter_is_the_message_that_was_sent_plus_its_metadata(by_hand: ByHand) -> None:
     by_hand.add_letters(DRESSED)
 
     report = by_hand.invoke()

@@ -228,11 +228,11 @@ def test_forged_and_broken_reports_fail_no_pass(assault: Assault) -> None:
 def test_a_letter_that_is_delivered_twice_is_worked_once(
     stack: DeployedStack, played: Played, summary: Summary
 ) -> None:
-    """As it happens where the answer to a send is lost: a copy too many, with the trail of the letter."""
+    """As it happens where the answer to a send is lost: a copy too many, with the metadata of the letter."""
     assert summary.repeated == 0
     original_id = min(played.payments)
     entry = stack.state_item(f"MESSAGE#{original_id}") or {}
-    trail = {
+    metadata = {
         "queue": stack.queue_name,
         "id": original_id,
         "n": int(entry["RedriveCount"]),
@@ -250,7 +250,7 @@ def test_a_letter_that_is_delivered_twice_is_worked_once(
             QueueUrl=stack.source_url,
             MessageBody=played.sent[original_id].body,
             MessageAttributes={
-                "RedriveTrail": {"DataType": "String", "StringValue": json.dumps(trail)}
+                "RedriveTrail": {"DataType": "String", "StringValue": json.dumps(metadata)}
             },
         )
     stack.aws.pass_time(_NEXT_LOOK)

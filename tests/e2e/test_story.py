@@ -64,7 +64,7 @@ def test_the_deployed_schedule_alone_keeps_passes_coming(played: Played) -> None
 def test_no_pass_fails_or_is_refused_anything(played: Played) -> None:
     reports = [event.fields for event in played.events("pass.finished")]
 
-    # A tick that meets a visit leaves it alone.
+    # A tick that meets an invocation leaves it alone.
     assert {report["outcome"] for report in reports} <= {"DONE", "IDLE", "WAITING", "LEASE_HELD"}
     assert not any(report["faults"] for report in reports)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-#: The largest message that SQS takes, less room for attributes and the trail.
+#: The largest message that SQS takes, less room for attributes and the metadata.
 BODY_BYTES = 1_048_576 - 4_096
 
 

@@ -11,7 +11,7 @@ from fakes.sqs import Event
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 from smart_redriver.engine.aws import clients
 from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, RedriveMetadata
 from tests.faults.scenes import EARLIER_BATCH, Scene, a_scene
 
 LETTERS, POISON = 1_500, 30
@@ -46,8 +46,12 @@ class Steps:
 
 
 def _original_id(message: Any) -> str:
-    carried = message.attributes.get(TRAIL_ATTRIBUTE)
-    return Trail.decode(carried["StringValue"]).original_id if carried else message.message_id
+    carried = message.attributes.get(METADATA_ATTRIBUTE)
+    return (
+        RedriveMetadata.decode(carried["StringValue"]).original_id
+        if carried
+        else message.message_id
+    )
 
 
 def many_letters(window: int, settings: Settings | None = None) -> Scene:

@@ -22,7 +22,7 @@ from tests.faults.scenes import (
     letters_near_expiry_in_an_outage,
     letters_to_hold,
     letters_to_park,
-    letters_without_room_for_a_trail,
+    letters_without_room_for_metadata,
     parked_letters_to_renew,
 )
 
@@ -114,7 +114,7 @@ def nothing_is_lost_and_nothing_goes_back_twice(role: Role) -> bool:
 
 def a_letter_with_ten_attributes_is_known_again(role: Role) -> bool:
     """Only the ledger knows it: two of the three in the DLQ were there before, and one of those is poison."""
-    scene = letters_without_room_for_a_trail()
+    scene = letters_without_room_for_metadata()
     (report,) = role.passes(scene)
     return report.returned == 2 or report.parked.total() == 1
 

@@ -15,7 +15,11 @@ from smart_redriver.consumer import Consumer as Author
 from smart_redriver.consumer.report import reports
 from smart_redriver.engine.aws import items
 from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail, trail_attribute
+from smart_redriver.engine.messages.letter import (
+    METADATA_ATTRIBUTE,
+    RedriveMetadata,
+    metadata_attribute,
+)
 from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL
 from smart_redriver.engine.model.batch import Batch, Judged, Verdict
 from smart_redriver.engine.model.breaker import new_circuit
@@ -120,7 +124,7 @@ class Scene:
 
     def _is_over(self) -> bool:
         """Where days are skipped nothing awaits its verdict either,
-        or the books of all those minutes were asked for.
+        or the metrics of all those minutes were asked for.
         """
         circuit = self.redriver.store.of(SOURCE).load_circuit()
         awaited = circuit.pending if circuit else ()
@@ -170,24 +174,24 @@ class Scene:
         tried_for: timedelta = A_WORKING_DAY,
         cause: str | None = None,
         **fields: Any,
-    ) -> Trail:
-        """A letter that was redriven before, in the ledger and with its trail, on its way to the DLQ again.
+    ) -> RedriveMetadata:
+        """A letter that was redriven before, in the ledger and with its metadata, on its way to the DLQ again.
 
-        One with ten attributes has its trail in the ledger. Its first redrive, and its first strike if it has any,
+        One with ten attributes has its metadata in the ledger. Its first redrive, and its first strike if it has any,
         were `tried_for` ago. `cause`: what its consumer said that it failed of.
         """
-        trail = self._trail_of(body, queue, count=count, batch=batch)
+        metadata = self._metadata_of(body, queue, count=count, batch=batch)
         has_room = len(attributes) < 10
-        carried = {TRAIL_ATTRIBUTE: trail_attribute(trail)} if has_room else {}
+        carried = {METADATA_ATTRIBUTE: metadata_attribute(metadata)} if has_room else {}
         message_id = self.post(body, queue=queue, MessageAttributes=attributes | carried, **fields)
         first = self.now - tried_for
         entry = Entry(
-            original_id=trail.original_id,
+            original_id=metadata.original_id,
             queue=queue,
             first_seen=first,
             status=Status.REDRIVEN,
             current_id=message_id,
-            replaced_ids=(trail.original_id,),
+            replaced_ids=(metadata.original_id,),
             redrive_count=count,
             strikes=strikes,
             batch=batch,
@@ -198,9 +202,9 @@ class Scene:
             first_strike=first if strikes else None,
             cause=cause,
         )
-        kept = [] if has_room else [(message_id, trail)]
+        kept = [] if has_room else [(message_id, metadata)]
         self.redriver.store.write_ledger([entry], kept, self.now)
-        return trail
+        return metadata
 
     def begin_batch(self, *, successes: int = 0, queue: str = SOURCE) -> None:
         """The batch whose letters are posted next is on its way; so many of it are done already."""
@@ -225,27 +229,27 @@ class Scene:
             for queue in (*self.world.source_names, DLQ)
             for message in self.world.sqs.inspect.messages(queue)
         ]
-        trails = [
-            (one, Trail.decode(one.attributes[TRAIL_ATTRIBUTE]["StringValue"]))
-            if TRAIL_ATTRIBUTE in one.attributes
+        metadata = [
+            (one, RedriveMetadata.decode(one.attributes[METADATA_ATTRIBUTE]["StringValue"]))
+            if METADATA_ATTRIBUTE in one.attributes
             else (one, None)
             for one in there
             if one.body in bodies
         ]
-        assert len(trails) == len(bodies)
+        assert len(metadata) == len(bodies)
         return [
             DeliveryOutcome(
                 queue=SOURCE,
                 message_id=one.message_id,
-                original_id=trail.original_id if trail else one.message_id,
-                batch=trail.batch if trail else None,
-                generation=trail.generation if trail else None,
+                original_id=metadata.original_id if metadata else one.message_id,
+                batch=metadata.batch if metadata else None,
+                generation=metadata.generation if metadata else None,
                 result=result,
                 receive_count=receive,
                 error_class="Declined" if result is Result.FAILED else None,
                 traceback="line 7" if result is Result.FAILED else None,
             )
-            for one, trail in trails
+            for one, metadata in metadata
         ]
 
     def send_outcomes(self, *outcomes: DeliveryOutcome) -> None:
@@ -270,7 +274,7 @@ class Scene:
         self.world.sent.difference_update(bodies)  # they are done, and nobody else's to look for
 
     def bury(self) -> None:
-        """Let everything in the source queues fail until SQS has moved it to the DLQ, and the books are written."""
+        """Let everything in the source queues fail until SQS has moved it to the DLQ, and the metrics are written."""
         for _ in range(4):
             for queue in (*self.world.source_names, STRANGER):
                 while self.world.sqs.receive_message(
@@ -322,8 +326,8 @@ class Scene:
             size=20,
         )
 
-    def _trail_of(self, body: str, queue: str, *, count: int, batch: int) -> Trail:
-        return Trail(
+    def _metadata_of(self, body: str, queue: str, *, count: int, batch: int) -> RedriveMetadata:
+        return RedriveMetadata(
             queue=queue,
             original_id="id-" + re.sub(r"\W", "-", body),
             redrive_count=count,

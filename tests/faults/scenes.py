@@ -10,7 +10,7 @@ from simulator.consumers import Consumer, Reports
 from simulator.sources import Source
 from simulator.world import SOURCE, hours, minutes
 from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, trail_attribute
+from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, metadata_attribute
 from smart_redriver.engine.model.batch import Verdict
 from smart_redriver.engine.model.causes import CauseCircuit
 from smart_redriver.engine.model.circuit import State
@@ -185,7 +185,7 @@ def suspects_waiting_for_their_last_chance() -> Scene:
     return scene
 
 
-def letters_without_room_for_a_trail() -> Scene:
+def letters_without_room_for_metadata() -> Scene:
     scene = a_scene()
     scene.begin_batch(successes=9)
     scene.post("ten attributes", MessageAttributes=TEN)
@@ -203,8 +203,8 @@ def a_strangers_copy() -> Scene:
     """The consumer copied a redriven letter on its own queue, attributes included, and both came back."""
     scene = a_scene()
     scene.begin_batch(successes=9)
-    trail = scene.post_returning("returned")
-    copied = SOME | {TRAIL_ATTRIBUTE: trail_attribute(trail)}
+    metadata = scene.post_returning("returned")
+    copied = SOME | {METADATA_ATTRIBUTE: metadata_attribute(metadata)}
     scene.post("copy of returned", MessageAttributes=copied)
     scene.post("another copy", MessageAttributes=copied)
     scene.bury()
@@ -404,7 +404,7 @@ SCENES: tuple[Callable[[], Scene], ...] = (
     letters_to_park,
     letters_to_hold,
     suspects_waiting_for_their_last_chance,
-    letters_without_room_for_a_trail,
+    letters_without_room_for_metadata,
     a_strangers_copy,
     copies_left_behind,
     letters_near_expiry_in_an_outage,

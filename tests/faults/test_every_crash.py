@@ -20,7 +20,7 @@ from tests.faults.scenes import (
     a_batch_of_which_its_consumer_reports,
     a_full_window_that_its_consumer_is_done_with,
     letters_to_park,
-    letters_without_room_for_a_trail,
+    letters_without_room_for_metadata,
     parked_letters_to_renew,
 )
 
@@ -66,7 +66,7 @@ def test_a_pass_that_dies_at_any_call_keeps_no_letter_waiting_for_what_its_consu
 ) -> None:
     """The lease and the reports come back after a pass's time at most; the batch itself is due in 20 minutes.
 
-    The books, which might tell the same in time, can't be read. A pass that dies between announcing its own batch and
+    The metrics, which might tell the same in time, can't be read. A pass that dies between announcing its own batch and
     sending it leaves one that may be out, and is waited for.
     """
     build = a_full_window_that_its_consumer_is_done_with
@@ -100,7 +100,7 @@ def redriven_of(scene: Scene) -> int:
     [
         a_batch_of_which_its_consumer_reports,
         letters_to_park,
-        letters_without_room_for_a_trail,
+        letters_without_room_for_metadata,
         parked_letters_to_renew,
     ],
     ids=lambda build: build.__name__,

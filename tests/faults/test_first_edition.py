@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE
+from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE
 from smart_redriver.engine.triage.ledger import Status
 from tests.faults.scene import Scene, a_scene
 
@@ -51,7 +51,7 @@ def scene() -> Scene:
 
 def test_what_it_left_has_letters_everywhere():
     assert [len(left_in(queue)) for queue in (SOURCE, DLQ, PARKING_LOT)] == [10, 15, 2]
-    assert all(TRAIL_ATTRIBUTE in one["attributes"] for one in left_in(SOURCE))
+    assert all(METADATA_ATTRIBUTE in one["attributes"] for one in left_in(SOURCE))
     assert sum("MESSAGE#" in item["PK"]["S"] for item in LEFT["items"]) > 10
 
 
@@ -66,7 +66,7 @@ def test_its_circuit_is_read_and_no_call_fails(scene):
 def test_its_letters_keep_their_count_and_their_place_in_the_ledger(scene):
     before = scene.redriver.witness.ledger()
     out = {
-        json.loads(one["attributes"][TRAIL_ATTRIBUTE]["StringValue"])["id"]
+        json.loads(one["attributes"][METADATA_ATTRIBUTE]["StringValue"])["id"]
         for one in left_in(SOURCE)
     }
 

@@ -274,7 +274,7 @@ def test_a_letter_near_its_expiry_is_renewed_in_the_pass_whose_target_refuses_it
 
 
 def test_a_letter_of_nobody_is_not_renewed() -> None:
-    """Its copy would have a trail, and a trail says whose it is."""
+    """Its copy would have redrive metadata, and redrive metadata says whose it is."""
     stage = Stage(origin=Origin.EVENTBRIDGE, targets=(Target.parse(QUEUE),))
     stage.settings = replace(stage.settings, mode=Mode.PAUSED)
     stage.put(NAME, "somebody's own")

@@ -65,7 +65,7 @@ CALLS = st.tuples(
 )
 
 
-#: Whether letters are poison pills, and whether they have no room for a trail.
+#: Whether letters are poison pills, and whether they have no room for redrive metadata.
 SHARES = st.tuples(st.booleans(), st.booleans())
 
 
@@ -74,18 +74,18 @@ Verb = Callable[[Case], Leaving]
 
 def replayed(case: Case) -> Leaving:
     """As `SendBack` does it."""
-    trail = case.replay_trail(SOURCE)
+    metadata = case.replay_metadata(SOURCE)
 
     def record(new_id: str) -> Entry:
         return case.known(SOURCE).replayed(
             replaced_id=case.message_id,
             new_id=new_id,
-            redrive_count=trail.redrive_count,
+            redrive_count=metadata.redrive_count,
             now=case.letter.sent_at,
             note="replayed by hand",
         )
 
-    return Leaving(Outgoing(letter=case.letter, trail=trail, size_limit=LIMIT), record)
+    return Leaving(Outgoing(letter=case.letter, metadata=metadata, size_limit=LIMIT), record)
 
 
 def parked(case: Case) -> Leaving:
@@ -100,8 +100,8 @@ def parked(case: Case) -> Leaving:
             now=case.letter.sent_at,
         )
 
-    trail = case.next_trail(SOURCE, None)
-    return Leaving(Outgoing(letter=case.letter, trail=trail, size_limit=LIMIT), record)
+    metadata = case.next_metadata(SOURCE, None)
+    return Leaving(Outgoing(letter=case.letter, metadata=metadata, size_limit=LIMIT), record)
 
 
 class Idle:
@@ -264,11 +264,11 @@ class Story(RuleBasedStateMachine):
         if circuit is None or circuit.state is not State.HALF_OPEN:
             return
         awaited = {batch.id for batch in circuit.pending}
-        trails = self.redriver.witness.trails
+        metadata = self.redriver.witness.metadata
         letters = {
-            trails[message.message_id].original_id
+            metadata[message.message_id].original_id
             for message in self.world.sqs.inspect.messages(SOURCE)
-            if message.message_id in trails and trails[message.message_id].batch in awaited
+            if message.message_id in metadata and metadata[message.message_id].batch in awaited
         }
         canary = allow(replace(circuit, pending=()), SETTINGS, self.world.clock.now()).limit
         assert len(letters) <= canary
@@ -276,10 +276,10 @@ class Story(RuleBasedStateMachine):
         assert all(batch.generation == circuit.generation for batch in circuit.pending)
 
     @invariant()
-    def the_ledger_counts_every_redrive_that_a_trail_counts(self) -> None:
-        """Once a record was lost only the trail has the true count, and decisions heed the higher of both."""
+    def the_ledger_counts_every_redrive_that_some_metadata_counts(self) -> None:
+        """Once a record was lost only the metadata has the true count, and decisions heed the higher of both."""
         if not (self.repeats_allowed or self.has_lost_table):
-            assert self.redriver.witness.behind_the_trail() == []
+            assert self.redriver.witness.behind_the_metadata() == []
 
     def teardown(self) -> None:
         """In the end the consumer is mended, and everything is done or parked."""

@@ -8,7 +8,11 @@ from typing import Any
 from fakes.sqs import Event, Message
 from simulator.world import DLQ, PARKING_LOT, TABLE, World
 from smart_redriver.engine.aws.items import entry_from_item
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail, without_lineage
+from smart_redriver.engine.messages.letter import (
+    METADATA_ATTRIBUTE,
+    RedriveMetadata,
+    without_lineage,
+)
 from smart_redriver.engine.triage.ledger import Entry, Status
 
 
@@ -22,7 +26,7 @@ class Witness:
     def __init__(self, world: World) -> None:
         self.recorded_repeats: list[str] = []
         self.altered: list[str] = []
-        self.trails: dict[str, Trail] = {}
+        self.metadata: dict[str, RedriveMetadata] = {}
         self._world = world
         self._originals: dict[str, Message] = {}
         self._arrivals: Counter[str] = Counter()
@@ -76,18 +80,20 @@ class Witness:
     def ledger_complaints(self) -> list[str]:
         """Where the ledger tells another story than the letters it speaks of."""
         told = [
-            ("ledger behind the trail", self.behind_the_trail()),
+            ("ledger behind the metadata", self.behind_the_metadata()),
             ("parked and not listed", self._parked_and_not_listed()),
         ]
         return [f"{what}: {seen}" for what, seen in told if seen]
 
-    def behind_the_trail(self) -> list[str]:
+    def behind_the_metadata(self) -> list[str]:
         """Letters whose last copy carries a higher count than the ledger has."""
         behind = []
         for entry in self.ledger().values():
-            trail = self.trails.get(entry.current_id)
-            if trail is not None and entry.redrive_count < trail.redrive_count:
-                behind.append(f"{entry.original_id}: {entry.redrive_count} < {trail.redrive_count}")
+            metadata = self.metadata.get(entry.current_id)
+            if metadata is not None and entry.redrive_count < metadata.redrive_count:
+                behind.append(
+                    f"{entry.original_id}: {entry.redrive_count} < {metadata.redrive_count}"
+                )
         return behind
 
     def _parked_and_not_listed(self) -> list[str]:
@@ -119,10 +125,10 @@ class Witness:
             self.recorded_repeats.append(body)
         if _what_must_not_change(message) != _what_must_not_change(self._originals[body]):
             self.altered.append(body)
-        if carried := message.attributes.get(TRAIL_ATTRIBUTE):
-            self.trails[message.message_id] = Trail.decode(carried["StringValue"])
+        if carried := message.attributes.get(METADATA_ATTRIBUTE):
+            self.metadata[message.message_id] = RedriveMetadata.decode(carried["StringValue"])
 
 
 def _what_must_not_change(message: Message) -> tuple[Any, ...]:
-    own = {name: value for name, value in message.attributes.items() if name != TRAIL_ATTRIBUTE}
+    own = {name: value for name, value in message.attributes.items() if name != METADATA_ATTRIBUTE}
     return own, message.group_id, without_lineage(message.trace_header)

@@ -32,7 +32,7 @@ from smart_redriver.engine.report import Report
 from smart_redriver.engine.triage.ledger import Entry
 from smart_redriver.engine.wiring import Queues, make_tools
 from tests.contract.moto_dlq import dead_letter_source_arns
-from tests.integration.books import SourceMetrics
+from tests.integration.queue_metrics import SourceMetrics
 
 START = datetime(2026, 1, 10, 12, tzinfo=UTC)
 QUEUE = "orders"

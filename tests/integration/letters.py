@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, RedriveMetadata
 
 ATTRIBUTES: dict[str, dict[str, Any]] = {
     "payload": {"DataType": "String.json", "StringValue": '{"a": 1}'},
@@ -11,14 +11,14 @@ ATTRIBUTES: dict[str, dict[str, Any]] = {
 }
 
 
-def without_trail(message: dict[str, Any]) -> dict[str, Any]:
+def without_metadata(message: dict[str, Any]) -> dict[str, Any]:
     """A message's attributes as its sender wrote them."""
     return {
         name: {kind: value for kind, value in attribute.items() if not kind.endswith("ListValues")}
         for name, attribute in message.get("MessageAttributes", {}).items()
-        if name != TRAIL_ATTRIBUTE
+        if name != METADATA_ATTRIBUTE
     }
 
 
-def trail_of(message: dict[str, Any]) -> Trail:
-    return Trail.decode(message["MessageAttributes"][TRAIL_ATTRIBUTE]["StringValue"])
+def metadata_of(message: dict[str, Any]) -> RedriveMetadata:
+    return RedriveMetadata.decode(message["MessageAttributes"][METADATA_ATTRIBUTE]["StringValue"])

@@ -9,7 +9,7 @@ from typing import Any
 
 from smart_redriver.consumer import Consumer
 from smart_redriver.consumer.report import reports
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, RedriveMetadata
 from smart_redriver.engine.reports.outcomes import DeliveryOutcome, Result, report_fields
 from tests.integration.conftest import QUEUE, Account, Message
 
@@ -41,14 +41,14 @@ def give_outcome_queue(account: Account) -> str:
 
 def outcome_of(message: Message, **says: Any) -> DeliveryOutcome:
     """What a consumer that says this reports of a message that it has received."""
-    carried = message.get("MessageAttributes", {}).get(TRAIL_ATTRIBUTE)
-    trail = Trail.decode(carried["StringValue"]) if carried else None
+    carried = message.get("MessageAttributes", {}).get(METADATA_ATTRIBUTE)
+    metadata = RedriveMetadata.decode(carried["StringValue"]) if carried else None
     return DeliveryOutcome(
         queue=QUEUE,
         message_id=message["MessageId"],
-        original_id=trail.original_id if trail else message["MessageId"],
-        batch=trail.batch if trail else None,
-        generation=trail.generation if trail else None,
+        original_id=metadata.original_id if metadata else message["MessageId"],
+        batch=metadata.batch if metadata else None,
+        generation=metadata.generation if metadata else None,
         receive_count=int(message["Attributes"]["ApproximateReceiveCount"]),
         **says,
     )

@@ -61,7 +61,7 @@ def test_an_idle_pass_makes_three_calls(account: Account, calls: Counter[str], m
     assert report.outcome is not Outcome.FAILED
 
 
-def test_a_pass_that_waits_for_a_cool_down_asks_also_the_books_the_source_and_for_a_hint(
+def test_a_pass_that_waits_for_a_cool_down_asks_also_the_metrics_the_source_and_for_a_hint(
     account: Account, calls: Counter[str]
 ) -> None:
     account.dead_letters("a")

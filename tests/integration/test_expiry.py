@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from smart_redriver.engine.aws.queue_metrics import SourceBooks
+from smart_redriver.engine.aws.queue_metrics import SqsMetricsReader
 from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.model.books import Books, Minute
 from smart_redriver.engine.model.breaker import force, new_circuit
 from smart_redriver.engine.model.circuit import State
+from smart_redriver.engine.model.queue_metrics import Minute, QueueMetrics
 from smart_redriver.engine.passes import guard
 from smart_redriver.engine.triage.ledger import Status
 from tests.integration.conftest import Account
-from tests.integration.letters import trail_of
+from tests.integration.letters import metadata_of
 
 COLOUR = {"colour": {"DataType": "String", "StringValue": "red"}}
 TWELVE_DAYS = timedelta(days=12).total_seconds()
@@ -62,7 +62,7 @@ def test_an_expiring_letter_waits_on_with_a_new_clock_while_the_circuit_is_open(
     assert (report.circuit_before, report.circuit_after) == ("OPEN", "OPEN")
     assert (report.renewed, report.parked) == (1, {})
     assert (renewed["Body"], renewed["MessageAttributes"]["colour"]) == ("old", COLOUR["colour"])
-    assert trail_of(renewed).original_id == message_id
+    assert metadata_of(renewed).original_id == message_id
     assert entry is not None
     assert (entry.status, entry.current_id) == (Status.RETURNED, renewed["MessageId"])
 
@@ -90,7 +90,7 @@ def test_a_renewed_letter_goes_back_as_what_it_was(account: Account) -> None:
     (back,) = account.consumer_works()
     entry = account.entry(message_id)
     assert (report.redriven, back["Body"]) == (1, "old")
-    assert trail_of(back).redrive_count == 1
+    assert metadata_of(back).redrive_count == 1
     assert entry is not None
     assert (entry.redrive_count, entry.strikes) == (1, 0)
 
@@ -184,7 +184,7 @@ def test_a_letter_of_a_queue_that_is_not_served_is_parked_for_that(account: Acco
     assert (report.renewed, report.parked) == (0, {"UNKNOWN_SOURCE": 1})
 
 
-def test_a_letter_that_can_not_carry_its_trail_is_parked(account: Account) -> None:
+def test_a_letter_that_can_not_carry_its_metadata_is_parked(account: Account) -> None:
     """Its copy would be anybody's once the ledger is lost."""
     ten = {f"n{n}": {"DataType": "Number", "StringValue": str(n)} for n in range(10)}
     account.dead_letters("old", MessageAttributes=ten)
@@ -241,7 +241,7 @@ def test_a_parked_letter_gets_a_new_clock_before_it_expires(account: Account) ->
     entry = account.entry(message_id)
     assert parking.parked == {"UNDELIVERABLE": 1}
     assert renewed["Body"] == "x" * 2_000
-    assert trail_of(renewed).original_id == message_id
+    assert metadata_of(renewed).original_id == message_id
     assert entry is not None
     assert (entry.status, entry.park_reason) == (Status.PARKED, "UNDELIVERABLE")
     assert entry.current_id == renewed["MessageId"]
@@ -286,12 +286,14 @@ def test_an_age_that_no_pass_has_seen_is_told_and_brings_the_next_sweep(
     age = timedelta(days=13).total_seconds()
     asked: list[str] = []
 
-    def since(_books: object, start: datetime, _now: datetime, queue: str) -> Books:
+    def since(_metrics: object, start: datetime, _now: datetime, queue: str) -> QueueMetrics:
         asked.append(queue)
         is_dlq = queue == "orders-dlq"
-        return Books((Minute(at=start, oldest_age_seconds=age),)) if is_dlq else Books()
+        return (
+            QueueMetrics((Minute(at=start, oldest_age_seconds=age),)) if is_dlq else QueueMetrics()
+        )
 
-    monkeypatch.setattr(SourceBooks, "since", since)
+    monkeypatch.setattr(SqsMetricsReader, "since", since)
     account.store.save_circuit(
         force(new_circuit("orders", Settings(), account.now()), State.OPEN, "", account.now())
     )

@@ -148,7 +148,7 @@ def test_a_circuit_that_closes_is_told_to_those_who_share_the_downstream(
     states = {"before": "HALF_OPEN", "after": "CLOSED", "states": ["HALF_OPEN", "CLOSED"]}
     report.circuits = [{"queue": "orders", "window": 5, "awaiting_verdict": 0, **states}]
     environment.setattr(
-        sys.modules["redrive.handler"], "run_visit", lambda *_, **__: iter([report])
+        sys.modules["redrive.handler"], "run_invocation", lambda *_, **__: iter([report])
     )
 
     function.invoke({})

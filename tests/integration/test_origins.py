@@ -18,10 +18,10 @@ from fakes.targets import FakeFirehose, FakeSns, FakeStates
 from smart_redriver.engine.aws.queues import DeadLetters
 from smart_redriver.engine.aws.sqs import SqsQueue
 from smart_redriver.engine.config.targets import Origin, Target
-from smart_redriver.engine.messages.letter import Letter, Trail
+from smart_redriver.engine.messages.letter import Letter, RedriveMetadata
 from smart_redriver.engine.messages.origins import recognise
 from smart_redriver.engine.messages.outgoing import Outgoing, Sent
-from smart_redriver.engine.targets.functions import FunctionBooks
+from smart_redriver.engine.targets.functions import FunctionMetricsReader
 from smart_redriver.engine.targets.target_source import Reach, TargetSource, target_source
 
 PLACE = "eu-west-1:123456789012"
@@ -92,7 +92,7 @@ class Scene:
 
     def redrive(self, letters: list[Letter], source: TargetSource) -> Sent:
         going = [
-            Outgoing(letter=one, trail=trail(one), size_limit=source.facts().max_message_size)
+            Outgoing(letter=one, metadata=metadata(one), size_limit=source.facts().max_message_size)
             for one in letters
         ]
         sent = source.deliver(going)
@@ -113,8 +113,8 @@ class Scene:
         ]
 
 
-def trail(letter: Letter) -> Trail:
-    return Trail(
+def metadata(letter: Letter) -> RedriveMetadata:
+    return RedriveMetadata(
         queue="lambda:orders",
         original_id=letter.message_id,
         redrive_count=1,
@@ -166,7 +166,9 @@ def test_when_the_function_is_well_again_only_poison_comes_back(scene: Scene) ->
 
 def test_cloudwatch_shows_which_of_the_events_succeeded(scene: Scene) -> None:
     orders = scene.source(FUNCTION, Origin.LAMBDA)
-    books = FunctionBooks(scene.cloudwatch, lambda _: orders.time_to_fail(orders.facts(), 3))
+    metrics = FunctionMetricsReader(
+        scene.cloudwatch, lambda _: orders.time_to_fail(orders.facts(), 3)
+    )
     scene.pass_time(1200)
     start = scene.clock.now()
     for order in ("1", "2", '"poison"'):
@@ -174,7 +176,7 @@ def test_cloudwatch_shows_which_of_the_events_succeeded(scene: Scene) -> None:
 
     scene.pass_time(1200)
 
-    account = books.since(start, scene.clock.now(), orders.name).account(start)
+    account = metrics.since(start, scene.clock.now(), orders.name).account(start)
     assert account is not None
     assert (account.sent, account.done, account.moved, account.left) == (3, 2, 1, 0)
 

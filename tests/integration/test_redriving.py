@@ -4,15 +4,15 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, RedriveMetadata
 from smart_redriver.engine.report import Outcome
 from smart_redriver.engine.triage.ledger import Status
 from tests.integration.conftest import Account
-from tests.integration.letters import ATTRIBUTES, trail_of, without_trail
+from tests.integration.letters import ATTRIBUTES, metadata_of, without_metadata
 from tests.integration.wires import DeliversTwice
 
 
-def test_a_letter_is_redriven_with_a_delay_and_its_trail_and_deleted_from_the_dlq(
+def test_a_letter_is_redriven_with_a_delay_and_its_metadata_and_deleted_from_the_dlq(
     account: Account,
 ) -> None:
     (message_id,) = account.dead_letters("hello", MessageAttributes=ATTRIBUTES)
@@ -27,9 +27,13 @@ def test_a_letter_is_redriven_with_a_delay_and_its_trail_and_deleted_from_the_dl
     (message,) = account.consumer_works()
     assert message["Body"] == "hello"
     assert message["MessageId"] != message_id
-    assert without_trail(message) == ATTRIBUTES
-    trail = trail_of(message)
-    assert (trail.queue, trail.original_id, trail.redrive_count) == ("orders", message_id, 1)
+    assert without_metadata(message) == ATTRIBUTES
+    metadata = metadata_of(message)
+    assert (metadata.queue, metadata.original_id, metadata.redrive_count) == (
+        "orders",
+        message_id,
+        1,
+    )
     entry = account.entry(message_id)
     assert entry is not None
     assert (entry.status, entry.redrive_count) == (Status.REDRIVEN, 1)
@@ -102,19 +106,21 @@ def test_a_letter_that_was_put_into_the_dlq_by_hand_goes_to_the_one_source_queue
     assert [message["Body"] for message in account.consumer_works()] == ["by hand"]
 
 
-def test_a_copied_trail_of_another_queue_is_told_and_the_letter_redriven_as_its_own(
+def test_copied_metadata_of_another_queue_is_told_and_the_letter_redriven_as_its_own(
     account: Account,
 ) -> None:
-    foreign = Trail.decode('{"queue":"invoices","id":"x","n":14,"seen":0,"batch":3,"gen":1}')
+    foreign = RedriveMetadata.decode(
+        '{"queue":"invoices","id":"x","n":14,"seen":0,"batch":3,"gen":1}'
+    )
     attribute = {"DataType": "String", "StringValue": foreign.encode()}
-    (message_id,) = account.dead_letters("a", MessageAttributes={TRAIL_ATTRIBUTE: attribute})
+    (message_id,) = account.dead_letters("a", MessageAttributes={METADATA_ATTRIBUTE: attribute})
 
     report = account.run_pass()
 
     account.advance(seconds=60)
     (message,) = account.consumer_works()
     assert report.redriven == 1
-    assert (trail_of(message).queue, trail_of(message).original_id) == ("orders", message_id)
+    assert (metadata_of(message).queue, metadata_of(message).original_id) == ("orders", message_id)
     assert [fields["message_id"] for fields in account.told("trail.ignored")] == [message_id]
 
 

@@ -1,4 +1,4 @@
-"""What AWS refuses a pass: letters stay, or are known by their trail, and it is told."""
+"""What AWS refuses a pass: letters stay, or are known by their metadata, and it is told."""
 
 from dataclasses import replace
 from typing import Any
@@ -107,7 +107,7 @@ class ForgetsLetters(Client):
         raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "BatchWriteItem")
 
 
-def test_a_letter_whose_redrive_could_not_be_recorded_is_deleted_and_known_by_its_trail(
+def test_a_letter_whose_redrive_could_not_be_recorded_is_deleted_and_known_by_its_metadata(
     account: Account,
 ) -> None:
     (message_id,) = account.dead_letters("a")

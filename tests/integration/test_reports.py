@@ -145,10 +145,10 @@ def test_a_letter_that_its_consumer_claims_to_have_parked_and_that_comes_back_is
     assert (entry.status, entry.redrive_count) == (Status.REDRIVEN, 2)
 
 
-def test_a_copy_without_room_for_its_trail_is_reported_by_its_own_id_and_stays_the_letter(
+def test_a_copy_without_room_for_its_metadata_is_reported_by_its_own_id_and_stays_the_letter(
     reporting: Account,
 ) -> None:
-    """The entry must not be written over the trail that the ledger keeps for the copy."""
+    """The entry must not be written over the metadata that the ledger keeps for the copy."""
     ten = {f"n{n}": {"DataType": "String", "StringValue": "x"} for n in range(10)}
     (letter,) = reporting.dead_letters("hello", MessageAttributes=ten)
     reporting.run_pass()

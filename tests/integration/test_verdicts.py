@@ -11,7 +11,7 @@ from smart_redriver.engine.report import Outcome
 from smart_redriver.engine.triage.ledger import Status
 from smart_redriver.engine.triage.triage import TRIES_BEFORE_LAST_CHANCE
 from tests.integration.conftest import Account
-from tests.integration.letters import ATTRIBUTES, trail_of, without_trail
+from tests.integration.letters import ATTRIBUTES, metadata_of, without_metadata
 from tests.integration.wires import Client
 
 
@@ -150,8 +150,8 @@ def test_a_letter_that_met_no_working_consumer_for_its_time_is_given_up_unchange
     (parked,) = account.parked()
     entry = account.entry(message_id)
     assert parked["Body"] == "poison"
-    assert without_trail(parked) == ATTRIBUTES
-    assert trail_of(parked).original_id == message_id
+    assert without_metadata(parked) == ATTRIBUTES
+    assert metadata_of(parked).original_id == message_id
     assert account.counts(account.deployment.dlq_url) == (0, 0)
     assert entry is not None
     assert (entry.status, entry.park_reason, entry.strikes) == (Status.PARKED, "GAVE_UP", 0)

@@ -12,7 +12,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from bench import trace_check
-from smart_redriver.engine.messages.letter import Trail
+from smart_redriver.engine.messages.letter import RedriveMetadata
 from smart_redriver.kafka.engine.records import Partition, Position
 from tests.kafka.bench import spring
 from tests.kafka.broker import create, running_broker
@@ -147,9 +147,9 @@ def test_letters_go_back_in_order_with_their_headers_and_what_is_bad_is_parked(s
         ]
     for _, _, headers, _ in shop.seen:
         assert headers[:3] == (("tenant", b"a"), ("tenant", b"b"), ("raw", b"\x00\xff"))
-        ((name, trail),) = headers[3:]
+        ((name, metadata),) = headers[3:]
         assert name == "RedriveTrail"
-        assert Trail.decode(trail.decode()).queue == "orders"
+        assert RedriveMetadata.decode(metadata.decode()).queue == "orders"
     events = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
     assert events[0]["event"] == "process.started"
     assert events[-1]["event"] == "process.stopped"

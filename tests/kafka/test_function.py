@@ -6,7 +6,7 @@ from random import Random
 
 from smart_redriver.engine.config.deployment import Deployment, read_environment
 from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.passes.redrive_pass import run_visit
+from smart_redriver.engine.passes.redrive_pass import run_invocation
 from smart_redriver.engine.wiring import connect, make_tools
 from tests.kafka.bench import TABLE, Bench
 
@@ -33,7 +33,7 @@ def test_what_synth_writes_makes_passes_that_redrive(monkeypatch):
             workers=connection.workers,
         )
         deadline = bench.clock.now() + timedelta(minutes=2)
-        for _ in run_visit(tools, settings, deadline=deadline, pause=bench.clock.advance):
+        for _ in run_invocation(tools, settings, deadline=deadline, pause=bench.clock.advance):
             connection.after_pass(tools, {})
             bench.work()
         bench.clock.advance(60)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from smart_redriver.engine.config.settings import Mode
-from smart_redriver.engine.messages.letter import Trail
+from smart_redriver.engine.messages.letter import RedriveMetadata
 from smart_redriver.kafka.engine.letters import HELD_HEADER
 from smart_redriver.kafka.engine.records import Partition
 from tests.kafka.bench import Bench
@@ -56,9 +56,9 @@ def test_a_redriven_message_has_its_own_key_value_and_headers_and_one_more(bench
     _, again = bench.log.in_topic("orders")
     assert (again.key, again.value, again.partition) == (b"a", b"a", before.partition)
     assert again.headers[:-1] == before.headers
-    name, trail = again.headers[-1]
+    name, metadata = again.headers[-1]
     assert name == "RedriveTrail"
-    assert Trail.decode(trail.decode()).queue == "orders"
+    assert RedriveMetadata.decode(metadata.decode()).queue == "orders"
 
 
 def test_what_never_succeeds_is_parked_with_all_that_the_dlq_topic_had_of_it(bench):
@@ -307,7 +307,7 @@ def test_a_letter_that_its_topic_finds_too_large_is_parked(order):
 
 def parked_ids(bench):
     headers = [dict(one.headers) for one in bench.log.in_topic(bench.place.parked)]
-    return [Trail.decode(one["RedriveTrail"].decode()).original_id for one in headers]
+    return [RedriveMetadata.decode(one["RedriveTrail"].decode()).original_id for one in headers]
 
 
 @pytest.mark.parametrize("order", ["key", "none"])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, RedriveMetadata
 from smart_redriver.kafka.engine.letters import HELD_HEADER, dead_of, id_at, place_in
 from smart_redriver.kafka.engine.records import NewRecord, Partition, Position, Record
 from smart_redriver.kafka.engine.shapes import Death, message_of
@@ -242,8 +242,8 @@ def test_what_is_no_envelope_is_a_message_by_itself(value):
 
 
 @pytest.mark.parametrize("beside", [(), ("trail",)], ids=["within alone", "beside, too"])
-def test_a_trail_among_the_headers_in_an_envelope_is_the_letters(beside):
-    trail = Trail(
+def test_redrive_metadata_among_the_headers_in_an_envelope_is_the_letters(beside):
+    metadata = RedriveMetadata(
         queue="orders",
         original_id="first",
         redrive_count=2,
@@ -255,15 +255,15 @@ def test_a_trail_among_the_headers_in_an_envelope_is_the_letters(beside):
         "original_topic": "orders",
         "error_class": "E",
         "payload": "a",
-        "original_headers": {"tenant": "a", TRAIL_ATTRIBUTE: trail.encode()},
+        "original_headers": {"tenant": "a", METADATA_ATTRIBUTE: metadata.encode()},
     }
 
-    later = replace(trail, redrive_count=3, batch=4)
-    headers = [(TRAIL_ATTRIBUTE, later.encode().encode()) for _ in beside]
+    later = replace(metadata, redrive_count=3, batch=4)
+    headers = [(METADATA_ATTRIBUTE, later.encode().encode()) for _ in beside]
 
     known = dead(read(headers, value=json.dumps(envelope).encode()))
 
-    assert known.letter.trail == (later if beside else trail)
+    assert known.letter.metadata == (later if beside else metadata)
     assert known.message.headers == (("tenant", b"a"),)
 
 
@@ -332,7 +332,7 @@ def test_whatever_a_record_holds_it_is_a_letter(headers, key, value):
 def redriven(sent_for, *, value=b"v", of=b"v"):
     """The copy of a message that was `of` when it failed, and failed again."""
     original = id_at(Position(Partition("orders", 3), 4), b"k", of)
-    trail = Trail(
+    metadata = RedriveMetadata(
         queue="orders",
         original_id=original,
         redrive_count=2,
@@ -341,7 +341,7 @@ def redriven(sent_for, *, value=b"v", of=b"v"):
         generation=1,
         sent_for=sent_for,
     )
-    headers = (*SPRING, (TRAIL_ATTRIBUTE, trail.encode().encode()))
+    headers = (*SPRING, (METADATA_ATTRIBUTE, metadata.encode().encode()))
     return dead(read(headers, value=value)).letter, original
 
 
@@ -350,18 +350,26 @@ def test_a_copy_that_was_sent_for_the_own_group_is_a_return(sent_for):
     letter, original = redriven(sent_for)
 
     assert (letter.original_id, letter.is_anothers) == (original, False)
-    assert (letter.trail.redrive_count, letter.trail.batch, letter.trail.generation) == (2, 7, 1)
+    assert (letter.metadata.redrive_count, letter.metadata.batch, letter.metadata.generation) == (
+        2,
+        7,
+        1,
+    )
 
 
 def test_a_copy_that_was_sent_for_another_group_is_known_and_counts_for_nothing_that_was_tried():
     letter, original = redriven("billing")
 
     assert (letter.original_id, letter.is_anothers) == (original, True)
-    assert (letter.trail.redrive_count, letter.trail.batch, letter.trail.generation) == (0, 0, 0)
+    assert (letter.metadata.redrive_count, letter.metadata.batch, letter.metadata.generation) == (
+        0,
+        0,
+        0,
+    )
 
 
-def test_a_message_with_other_content_than_another_groups_trail_tells_is_one_of_its_own():
+def test_a_message_with_other_content_than_another_groups_metadata_tells_is_one_of_its_own():
     letter, _ = redriven("billing", value=b"other")
 
-    assert (letter.trail, letter.is_anothers) == (None, False)
+    assert (letter.metadata, letter.is_anothers) == (None, False)
     assert letter.original_id == letter.message_id

@@ -11,7 +11,7 @@ from fakes.clock import VirtualClock
 from fakes.dynamodb import FakeDynamoDb
 from smart_redriver.engine.aws.state_table import StateStore
 from smart_redriver.engine.errors import CallFailed
-from smart_redriver.engine.messages.letter import Trail
+from smart_redriver.engine.messages.letter import RedriveMetadata
 from smart_redriver.engine.model.circuit import Circuit, Lease
 from smart_redriver.engine.model.permit import Hint
 from smart_redriver.engine.triage.ledger import Entry, Status
@@ -87,8 +87,8 @@ def test_a_circuit_is_written_over_the_version_that_was_read(opened):
     assert one.of("payments").load_circuit() is None
 
 
-def test_entries_and_trails_are_there_when_the_file_is_opened_again(opened):
-    trail = Trail(
+def test_entries_and_metadata_are_there_when_the_file_is_opened_again(opened):
+    metadata = RedriveMetadata(
         queue="orders",
         original_id="letter-1",
         redrive_count=1,
@@ -96,12 +96,12 @@ def test_entries_and_trails_are_there_when_the_file_is_opened_again(opened):
         batch=1,
         generation=0,
     )
-    opened().write_ledger([entry(n) for n in range(1_200)], [("copy", trail)], CLOCK.now())
+    opened().write_ledger([entry(n) for n in range(1_200)], [("copy", metadata)], CLOCK.now())
 
     known = opened().read_ledger([*(f"letter-{n}" for n in range(1_200)), "copy", "nobody"])
 
     assert known.entries == {f"letter-{n}": entry(n) for n in range(1_200)}
-    assert known.trails == {"copy": trail}
+    assert known.metadata == {"copy": metadata}
 
 
 def test_a_hint_gives_back_what_was_said_before(opened):

@@ -59,7 +59,7 @@ def park_all(
     sources = sources_of(deployment, sqs)
 
     def name_of(case: Case) -> str:
-        owner = owner_of(sources, source_arn=case.source_arn, trail=case.letter.trail)
+        owner = owner_of(sources, source_arn=case.source_arn, metadata=case.letter.metadata)
         assert owner is not None
         return owner.name
 

@@ -143,7 +143,7 @@ class Rehearsal:
 def a_replay(_: Path) -> Rehearsal:
     desk = Desk()
     desk.park("a", "b", MessageAttributes=SOME)
-    desk.park("no room for a trail", MessageAttributes=TEN)
+    desk.park("no room for redrive metadata", MessageAttributes=TEN)
     return Rehearsal(desk, lambda session: replay(session, ReplayRequest(choice=ALL, workers=1)))
 
 

@@ -11,7 +11,7 @@ from smart_redriver.engine.aws.items import ENTRY_KEPT
 from smart_redriver.engine.model.breaker import new_circuit
 from smart_redriver.engine.model.causes import CauseCircuit
 from smart_redriver.engine.reports.outcomes import Consumer, DeliveryOutcome, Result
-from smart_redriver.engine.reports.processing import Told, hear
+from smart_redriver.engine.reports.processing import ReceivedOutcome, process_reports
 from tests.oncall.desk import Desk
 
 DECLINED = "shop.PaymentDeclined"
@@ -43,12 +43,12 @@ def declined(message_id: str, **fields: Any) -> DeliveryOutcome:
 def report(desk: Desk, *outcomes: DeliveryOutcome) -> None:
     """Take these outcomes in."""
     now = desk.world.clock.now()
-    told = [Told(outcome=one, at=now) for one in outcomes]
+    told = [ReceivedOutcome(outcome=one, at=now) for one in outcomes]
     known = desk.store.read_ledger(one.original_id for one in outcomes).entries
     receives = dict.fromkeys(desk.deployment.source_names, 3)
-    hearing = hear(told, known, receives)
-    desk.store.write_failures(list(hearing.details.values()), now + ENTRY_KEPT)
-    desk.store.write_ledger(list(hearing.entries.values()), [], now)
+    processed = process_reports(told, known, receives)
+    desk.store.write_failures(list(processed.details.values()), now + ENTRY_KEPT)
+    desk.store.write_ledger(list(processed.entries.values()), [], now)
 
 
 def failed(desk: Desk, *bodies: str, **fields: Any) -> list[str]:

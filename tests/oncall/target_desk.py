@@ -17,7 +17,7 @@ from smart_redriver.engine.aws.sqs import SqsQueue
 from smart_redriver.engine.aws.state_table import StateStore
 from smart_redriver.engine.config.targets import Origin, Target
 from smart_redriver.engine.errors import EntryFault
-from smart_redriver.engine.messages.letter import Letter, Trail, Unfit
+from smart_redriver.engine.messages.letter import Letter, RedriveMetadata, Unfit
 from smart_redriver.engine.messages.outgoing import Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from tests.oncall.desk import Desk
@@ -35,7 +35,7 @@ OF_SNS = (f"{SUBSCRIPTIONS[0]}={FUNCTION}", f"{SUBSCRIPTIONS[1]}={WEB}")
 class FakeTarget:
     """Accepts each letter, but for what a test says of its body: an answer that is a bounce, or a code of a fault."""
 
-    carries_trails = False
+    carries_metadata = False
     longest_delay = timedelta()
 
     def __init__(self, target: Target, origin: Origin) -> None:
@@ -73,10 +73,10 @@ class FakeTarget:
     def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta:
         return timedelta(minutes=3)
 
-    def owns(self, source_arn: str | None, trail: Trail | None) -> bool:
+    def owns(self, source_arn: str | None, metadata: RedriveMetadata | None) -> bool:
         if source_arn is not None:
             return source_arn == self._target.place
-        return trail is not None and trail.queue == self.name
+        return metadata is not None and metadata.queue == self.name
 
 
 def recognise(letter: Letter) -> Letter:

@@ -13,7 +13,7 @@ import pytest
 
 from fakes.faults import fail_entries, meanwhile, nth, on, refuse
 from simulator.world import DLQ, PARKING_LOT, SOURCE
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE
+from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE
 from smart_redriver.engine.model.circuit import Lease
 from smart_redriver.engine.triage.decision import ParkReason
 from smart_redriver.engine.triage.ledger import Status
@@ -41,9 +41,9 @@ def test_a_replayed_letter_keeps_body_and_attributes_and_starts_with_no_strikes(
 
     assert ran.code == 0
     (message,) = desk.world.sqs.inspect.messages(SOURCE)
-    own = {name: one for name, one in message.attributes.items() if name != TRAIL_ATTRIBUTE}
+    own = {name: one for name, one in message.attributes.items() if name != METADATA_ATTRIBUTE}
     assert (message.body, own, message.group_id) == ("a", SOME, "tenant-7")
-    assert json.loads(message.attributes[TRAIL_ATTRIBUTE]["StringValue"])["id"] == original_id
+    assert json.loads(message.attributes[METADATA_ATTRIBUTE]["StringValue"])["id"] == original_id
     entry = desk.entry(original_id)
     assert (entry.status, entry.strikes, entry.redrive_count) == (Status.REPLAYED, 0, 1)
     assert entry.first_redrive is None  # giving up counts anew
@@ -298,14 +298,16 @@ def test_letters_of_the_dlq_are_replayed_when_asked_for(desk: Desk) -> None:
     assert desk.bodies(DLQ) == []
 
 
-def test_a_letter_with_ten_attributes_is_replayed_untouched_and_keeps_its_trail(desk: Desk) -> None:
+def test_a_letter_with_ten_attributes_is_replayed_untouched_and_keeps_its_metadata(
+    desk: Desk,
+) -> None:
     (original_id,) = desk.park("full", MessageAttributes=TEN)
 
     desk("replay", "--all", "--yes")
 
     (message,) = desk.world.sqs.inspect.messages(SOURCE)
     assert message.attributes == TEN
-    kept = desk.store.read_ledger([message.message_id]).trails
+    kept = desk.store.read_ledger([message.message_id]).metadata
     assert kept[message.message_id].original_id == original_id
 
 
@@ -608,9 +610,9 @@ def test_what_was_deleted_comes_back_whole_by_an_import(
 
     assert ran.code == 0, ran.said
     (message,) = desk.world.sqs.inspect.messages(queue)
-    own = {name: one for name, one in message.attributes.items() if name != TRAIL_ATTRIBUTE}
+    own = {name: one for name, one in message.attributes.items() if name != METADATA_ATTRIBUTE}
     assert (message.body, own, message.group_id) == ("crème", SOME, "tenant-7")
-    assert json.loads(message.attributes[TRAIL_ATTRIBUTE]["StringValue"])["id"] == original_id
+    assert json.loads(message.attributes[METADATA_ATTRIBUTE]["StringValue"])["id"] == original_id
     assert desk("parked", "--json").json["count"] == (queue == PARKING_LOT)
 
 

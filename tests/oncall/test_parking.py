@@ -6,7 +6,7 @@ import pytest
 
 from fakes.faults import fail_entries, on
 from simulator.world import DLQ, PARKING_LOT, SOURCE
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE
+from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE
 from smart_redriver.engine.triage.ledger import Status
 from tests.faults.scenes import SOME
 from tests.oncall.desk import Desk
@@ -22,7 +22,7 @@ def test_a_letter_is_parked_whole_and_says_by_whom_and_why(desk: Desk) -> None:
     assert ran.code == 0, ran.said
     assert desk.bodies(DLQ) == []
     (message,) = desk.world.sqs.inspect.messages(PARKING_LOT)
-    own = {name: one for name, one in message.attributes.items() if name != TRAIL_ATTRIBUTE}
+    own = {name: one for name, one in message.attributes.items() if name != METADATA_ATTRIBUTE}
     assert (message.body, own, message.group_id) == ("a", SOME, "tenant-7")
     entry = desk.entry(message_id)
     assert (entry.status, entry.park_reason, entry.strikes) == (Status.PARKED, "BY_HAND", 0)

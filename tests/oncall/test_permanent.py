@@ -1,4 +1,4 @@
-"""Letters that their consumers parked: they are known by the copy that lies there, trail or none, from page to fix."""
+"""Letters that their consumers parked: the copy that lies there names them from page to fix."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BAD_ORDER = "simulator.failures.BadOrder"
 CAUSE = "BadOrder: an order without items: *"
 
 
-@pytest.fixture(params=[SOME, TEN], ids=["with its trail", "without room for a trail"])
+@pytest.fixture(params=[SOME, TEN], ids=["with its metadata", "without room for redrive metadata"])
 def attributes(request: pytest.FixtureRequest) -> Any:
     return request.param
 
@@ -145,7 +145,7 @@ def test_all_of_many_are_replayed_side_by_side(desk: Desk) -> None:
 
 
 def test_a_report_that_names_another_letters_copy_changes_nothing_of_that(desk: Desk) -> None:
-    """A forged report can't make one letter of another: the copy's own trail, or entry, says what it is."""
+    """A forged report can't make one letter of another: the copy's own metadata, or entry, says what it is."""
     (honest,) = parked_by_consumer(desk, SOME, "honest")
     copy = desk.entry(honest).current_id
     report(desk, declined("forged", result=Result.PERMANENT, parked_id=copy))
@@ -175,7 +175,7 @@ def test_of_two_that_claim_a_copy_the_first_report_counts(desk: Desk) -> None:
 def test_a_letter_that_nobody_reported_is_still_sent_back_and_none_of_it_is_lost(
     desk: Desk,
 ) -> None:
-    """Its report was lost, and its copy had no room for a trail: to the ledger it is a letter of its own."""
+    """Its report was lost, and its copy had no room for redrive metadata: to the ledger it is a letter of its own."""
     lot = desk.world.url(PARKING_LOT)
     desk.world.sqs.send_message(QueueUrl=lot, MessageBody="unheard", MessageAttributes=TEN)
     desk.world.clock.advance(timedelta(minutes=1).total_seconds())

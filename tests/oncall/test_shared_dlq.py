@@ -137,7 +137,7 @@ def test_parked_letters_of_both_are_listed_and_go_back_each_to_its_own_queue(des
 def test_both_copies_that_a_crash_left_in_the_parking_lot_go_back_to_their_own_queue(
     desk: Desk,
 ) -> None:
-    """The ledger knows of one; the other's trail looks as if a consumer had copied it on."""
+    """The ledger knows of one; the other's metadata looks as if a consumer had copied it on."""
     desk.dead_letters("an invoice", of=INVOICES)
     dies = Wire(nth("BatchWriteItem", 0, die_before)).to(desk.world.dynamodb)
     with pytest.raises(Crash):

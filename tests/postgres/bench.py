@@ -19,7 +19,7 @@ from simulator.wired_database import WiredDatabase
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import CallFailed
-from smart_redriver.engine.messages.letter import Letter, Trail
+from smart_redriver.engine.messages.letter import Letter, RedriveMetadata
 from smart_redriver.engine.messages.outgoing import Outgoing
 from smart_redriver.engine.passes.ports import Tools
 from smart_redriver.engine.passes.redrive_pass import run_pass
@@ -197,13 +197,13 @@ class Bench:
         self, letters: Sequence[Letter], *, delay: timedelta = timedelta()
     ) -> list[Outgoing]:
         return [
-            Outgoing(letter=one, trail=self.trail(one), size_limit=1 << 30, delay=delay)
+            Outgoing(letter=one, metadata=self.metadata(one), size_limit=1 << 30, delay=delay)
             for one in letters
         ]
 
-    def trail(self, letter: Letter, *, batch: int = 1) -> Trail:
-        count = letter.trail.redrive_count if letter.trail else 0
-        return Trail(
+    def metadata(self, letter: Letter, *, batch: int = 1) -> RedriveMetadata:
+        count = letter.metadata.redrive_count if letter.metadata else 0
+        return RedriveMetadata(
             queue=QUEUE,
             original_id=letter.original_id,
             redrive_count=count + 1,

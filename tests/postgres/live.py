@@ -9,11 +9,11 @@ from typing import Any
 
 import psycopg
 
-from smart_redriver.engine.model.books import PERIOD, Account, Books
 from smart_redriver.engine.model.evidence import LiveOutcome, live_outcome
+from smart_redriver.engine.model.queue_metrics import PERIOD, Account, QueueMetrics
 from smart_redriver.postgres.engine.dead_letters import DeadLetters, ParkingLot
+from smart_redriver.postgres.engine.queue_metrics import JobMetricsReader
 from smart_redriver.postgres.engine.source import JobsSource
-from smart_redriver.postgres.engine.witness import LiveWitness
 from tests.postgres.bench import QUEUE, Bench
 
 
@@ -23,7 +23,7 @@ class Live:
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
         self.owner: psycopg.Connection[Any] = bench.owner
-        self.witness = LiveWitness(bench.database, bench.clock.now)
+        self.metrics_reader = JobMetricsReader(bench.database, bench.clock.now)
         self.look()
         self.began: datetime = bench.clock.now()
 
@@ -32,23 +32,23 @@ class Live:
         for _ in range(times):
             self.bench.clock.advance(60 * minutes)
             self.owner.execute("select pg_stat_force_next_flush()")
-            self.witness.look()
+            self.metrics_reader.look()
 
-    def books(self) -> Books:
-        """What is known by now; the books are a look behind, and what is left is told for two minutes."""
+    def metrics(self) -> QueueMetrics:
+        """What is known by now; the metrics are a look behind, and what is left is told for two minutes."""
         self.look(3)
-        return self.witness.since(self.began, self.bench.clock.now(), QUEUE)
+        return self.metrics_reader.since(self.began, self.bench.clock.now(), QUEUE)
 
     def account(self) -> Account:
-        """What became of all jobs since the first look; at the end of the minutes that books have."""
-        account = self.books().account(self.began)
+        """What became of all jobs since the first look; at the end of the minutes that metrics have."""
+        account = self.metrics().account(self.began)
         assert account is not None
         return account
 
     @property
     def outcome(self) -> LiveOutcome:
         """As the circuit would see it."""
-        return live_outcome(self.books(), self.began - PERIOD)
+        return live_outcome(self.metrics(), self.began - PERIOD)
 
     # Who works there.
 

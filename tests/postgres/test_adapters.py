@@ -258,16 +258,16 @@ def test_a_role_without_the_right_is_a_refusal(bench, dlq, jobs):
     assert bench.payloads("jobs_dlq") == ["a"]
 
 
-def test_a_returned_job_is_known_by_its_job_and_carries_its_trail(bench, dlq, jobs):
+def test_a_returned_job_is_known_by_its_job_and_carries_its_metadata(bench, dlq, jobs):
     bench.die("a")
     letters = dlq.receive(10, hidden_for=A_MINUTE)
-    (trail,) = [bench.trail(one) for one in letters]
+    (metadata,) = [bench.metadata(one) for one in letters]
     jobs.deliver(bench.outgoing(letters))
     bench.work(lambda _: "Boom")
 
     (back,) = dlq.receive(10, hidden_for=A_MINUTE)
 
-    assert (back.message_id, back.original_id, back.trail) == ("job-2", "dlq-1", trail)
+    assert (back.message_id, back.original_id, back.metadata) == ("job-2", "dlq-1", metadata)
 
 
 def test_only_the_first_letter_that_names_a_job_of_ours_is_its_return(bench, dlq, jobs):
@@ -284,9 +284,9 @@ def test_only_the_first_letter_that_names_a_job_of_ours_is_its_return(bench, dlq
     first, second = dlq.receive(10, hidden_for=A_MINUTE)
     jobs.deliver(bench.outgoing([first]))
 
-    assert (first.message_id, second.message_id, second.trail) == ("job-2", "dlq-3", None)
+    assert (first.message_id, second.message_id, second.metadata) == ("job-2", "dlq-3", None)
     (again,) = DeadLetters(bench.database, bench.clock.now).receive(10, hidden_for=A_MINUTE)
-    assert (again.message_id, again.trail) == ("dlq-3", None)
+    assert (again.message_id, again.metadata) == ("dlq-3", None)
 
 
 @pytest.mark.parametrize("name", ["tenant", "order", "100%", 'say "so"', "d", "Grüße", "g"])
@@ -345,7 +345,7 @@ def test_a_column_that_goes_between_two_moves_is_not_asked_for(bench, dlq, lot):
     assert (sent.faults, bench.payloads("jobs_parked")) == ([], ["a", "b"])
 
 
-def test_a_parked_letter_keeps_all_of_its_row_and_its_trail(bench, dlq, lot):
+def test_a_parked_letter_keeps_all_of_its_row_and_its_metadata(bench, dlq, lot):
     bench.die({"n": 1}, error="Boom")
     before = bench.rows("select * from jobs_dlq")
     letters = dlq.receive(10, hidden_for=A_MINUTE)
@@ -354,9 +354,9 @@ def test_a_parked_letter_keeps_all_of_its_row_and_its_trail(bench, dlq, lot):
 
     assert sent.new_ids == again.new_ids == {"dlq-1": "parked-1"}
     assert bench.payloads("jobs_dlq") == []
-    ((*row, trail, parked_at),) = bench.rows("select * from jobs_parked")
+    ((*row, metadata, parked_at),) = bench.rows("select * from jobs_parked")
     assert [tuple(row)] == before
-    assert (trail, parked_at) == (bench.trail(letters[0]).encode(), bench.clock.now())
+    assert (metadata, parked_at) == (bench.metadata(letters[0]).encode(), bench.clock.now())
     (parked,) = lot.receive(10, hidden_for=A_MINUTE)
     assert (parked.message_id, parked.original_id, parked.sent_at) == (
         "parked-1",
@@ -503,7 +503,9 @@ def test_what_has_succeeded_for_good_is_forgotten(bench, dlq, jobs, outcomes):
     assert bench.rows("select job_id, returned_as from jobs_redriven") == [(4, 3)]
 
 
-def test_a_trail_that_somebody_wrote_into_our_table_counts_as_none(bench, dlq, jobs, outcomes):
+def test_redrive_metadata_that_somebody_wrote_into_our_table_counts_as_none(
+    bench, dlq, jobs, outcomes
+):
     bench.die("a")
     jobs.deliver(bench.outgoing(dlq.receive(10, hidden_for=A_MINUTE)))
     bench.owner.execute("update jobs_redriven set trail = 'no json'")
@@ -514,7 +516,7 @@ def test_a_trail_that_somebody_wrote_into_our_table_counts_as_none(bench, dlq, j
 
     (outcome,) = parse_outcomes(report.body).outcomes
     assert (outcome.original_id, outcome.batch) == ("job-2", None)
-    assert (back.trail, back.trail_fault is None) == (None, False)
+    assert (back.metadata, back.metadata_fault is None) == (None, False)
 
 
 def test_a_row_without_time_or_error_is_a_letter_that_died_now(bench, dlq):

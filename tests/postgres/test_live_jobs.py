@@ -1,12 +1,12 @@
-"""Producers' own jobs as a witness, and workers that would fool one that guesses."""
+"""Producers' own jobs as evidence, and workers that would fool one that guesses."""
 
 import pytest
 
 from smart_redriver.engine.config.settings import Mode
 from smart_redriver.engine.errors import CallFailed
-from smart_redriver.engine.model.books import Books
 from smart_redriver.engine.model.evidence import LiveOutcome
-from smart_redriver.postgres.engine.witness import LiveWitness
+from smart_redriver.engine.model.queue_metrics import QueueMetrics
+from smart_redriver.postgres.engine.queue_metrics import JobMetricsReader
 from tests.postgres.bench import QUEUE, Bench
 from tests.postgres.live import Live
 
@@ -124,17 +124,17 @@ def test_deaths_between_two_looks_are_counted(live):
     assert (account.deleted, account.moved) == (4, 3)
 
 
-def test_where_nobody_but_redriven_jobs_is_seen_the_books_are_empty(bench):
+def test_where_nobody_but_redriven_jobs_is_seen_the_metrics_are_empty(bench):
     bench.die("a", "b", "c")
     live = Live(bench)
     live.redrive()
     live.look()
     live.bench.work()
 
-    assert live.books() == Books()
+    assert live.metrics() == QueueMetrics()
 
 
-def test_redriven_jobs_are_in_the_books_beside_others(bench):
+def test_redriven_jobs_are_in_the_metrics_beside_others(bench):
     """The core takes the batch's size off: what is left is the others'."""
     bench.die("good", "bad")
     live = Live(bench)
@@ -150,7 +150,7 @@ def test_redriven_jobs_are_in_the_books_beside_others(bench):
 def test_a_table_that_nobody_uses_says_nothing(live):
     live.look(20)
 
-    assert live.books() == Books()
+    assert live.metrics() == QueueMetrics()
 
 
 def test_jobs_for_later_are_nobodys_failure(live):
@@ -218,7 +218,7 @@ def test_deaths_that_partitions_count_by_themselves_are_no_successes(bench, ddl)
         live.die(jobs)
         live.look()
 
-    assert live.books() == Books() or live.account().deleted == 0
+    assert live.metrics() == QueueMetrics() or live.account().deleted == 0
     assert live.outcome is not LiveOutcome.SUCCEEDS
 
 
@@ -227,7 +227,7 @@ def test_jobs_of_a_truncated_table_have_not_succeeded(live):
     live.look()
     live.owner.execute("truncate jobs")
 
-    assert live.books() == Books() or live.account().deleted == 0
+    assert live.metrics() == QueueMetrics() or live.account().deleted == 0
     assert live.outcome is not LiveOutcome.SUCCEEDS
 
 
@@ -244,7 +244,7 @@ def test_what_was_counted_before_a_reset_is_not_counted_on(live):
 
 
 def test_of_two_looks_that_go_on_from_the_same_one_is_kept(live):
-    other = LiveWitness(live.bench.database, live.bench.clock.now)
+    other = JobMetricsReader(live.bench.database, live.bench.clock.now)
     live.work(4)
     live.bench.clock.advance(30)
     other.look()
@@ -254,13 +254,13 @@ def test_of_two_looks_that_go_on_from_the_same_one_is_kept(live):
 
 
 def test_where_too_many_of_ours_are_out_they_alone_are_heard(bench, monkeypatch):
-    monkeypatch.setattr("smart_redriver.postgres.engine.witness.MOST", 20)
+    monkeypatch.setattr("smart_redriver.postgres.engine.queue_metrics.MOST", 20)
     bench.die(*range(21))
     live = Live(bench)
     live.work(3)
     live.redrive()
 
-    assert live.books() == Books()
+    assert live.metrics() == QueueMetrics()
 
     bench.work()
     live.look(2)
@@ -289,10 +289,10 @@ def test_a_look_that_fails_keeps_nobody_from_hearing_and_is_told(bench):
 
     assert report.faults == {"ReadLook:UndefinedTable": 1}
     assert bench.rows("select count(*) from jobs_redriven where settled_at is not null") == [(1,)]
-    witness = LiveWitness(bench.database, bench.clock.now)
-    witness.look()
+    metrics_reader = JobMetricsReader(bench.database, bench.clock.now)
+    metrics_reader.look()
     with pytest.raises(CallFailed):
-        witness.since(bench.clock.now(), bench.clock.now(), QUEUE)
+        metrics_reader.since(bench.clock.now(), bench.clock.now(), QUEUE)
 
 
 def test_a_dry_run_looks_and_changes_nothing_else(bench):

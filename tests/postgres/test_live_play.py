@@ -1,4 +1,4 @@
-"""Whole days in which live jobs could be misread: what would fool the witness costs no letter, and nobody a strike."""
+"""Whole days in which live jobs could be misread: what would fool the reader costs no letter, and nobody a strike."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Whatever producers and workers do, the books tell of no success that was none,
+"""Whatever producers and workers do, the metrics tell of no success that was none,
 and miss none where nothing is hidden.
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from smart_redriver.postgres.engine.counters import Counters, deleted_at_least
-from smart_redriver.postgres.engine.witness import decode, encode
+from smart_redriver.postgres.engine.queue_metrics import decode, encode
 from tests.postgres.live import Live
 
 
@@ -39,7 +39,7 @@ class Life:
             else:
                 self.late.add(place)
         self.live.bench.clock.advance(60)
-        self.live.witness.look()
+        self.live.metrics_reader.look()
 
     def work(self) -> None:
         self.with_session(lambda live: live.work(self.count))
@@ -95,7 +95,9 @@ def test_no_success_is_told_that_was_none(bench, seed):
     try:
         for _ in range(25):
             life.minute()
-            account = live.witness.since(live.began, bench.clock.now(), "").account(live.began)
+            account = live.metrics_reader.since(live.began, bench.clock.now(), "").account(
+                live.began
+            )
             assert account is None or account.deleted <= life.done
         live.owner = bench.owner
     finally:
@@ -192,7 +194,7 @@ def test_a_job_that_was_seen_to_be_done_is_not_proved_once_more_after_an_analyze
         live.owner = session
         live.done(jobs)
         bench.clock.advance(60)
-        live.witness.look()
+        live.metrics_reader.look()
         bench.owner.execute("analyze jobs")
         session.execute("select pg_stat_force_next_flush()")
         live.owner = bench.owner

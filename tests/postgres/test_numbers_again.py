@@ -102,7 +102,7 @@ def test_of_a_row_that_is_there_and_locked_nothing_is_told_that_was_noted_of_its
     bench.owner.execute("insert into jobs_dlq (id, payload) values (1, '\"b\"')")
     bench.owner.execute(
         "insert into jobs_parked (id, payload, redrive_trail, parked_at) values (1, '1', %s, now())",
-        (letter.trail.encode(),),
+        (letter.metadata.encode(),),
     )
 
     with bench.server.connect(bench.name, autocommit=False) as other:

@@ -225,8 +225,8 @@ def test_one_letter_is_sent_back_in_no_batch_and_it_is_recorded(desk, bench):
     ran = desk("replay", "dlq-2", "--from-dlq", "--reason", "fixed", "--yes")
 
     assert (ran.code, bench.payloads("jobs"), bench.payloads("jobs_dlq")) == (0, ["b"], ["a"])
-    ((trail,),) = bench.rows("select trail::json from jobs_redriven")
-    assert (trail["id"], trail["n"], trail["batch"]) == ("dlq-2", 1, 0)
+    ((metadata,),) = bench.rows("select trail::json from jobs_redriven")
+    assert (metadata["id"], metadata["n"], metadata["batch"]) == ("dlq-2", 1, 0)
     assert audited(desk) == ["replay named dlq-2 from the DLQ"]
     assert "dlq-2 is sent back to its source queue by a person" in desk("show", "dlq-2").out
 

@@ -232,8 +232,8 @@ def test_a_job_that_retry_on_made_anew_speaks_for_the_one_before(bench):
     assert heard(bench)["failed"] == 1
     told = "select job_id, row_id, died_of, died_saying from jobs_redriven where settled_at is null"
     assert bench.rows(told) == [(2, 2, "Declined", "card")]
-    (trail,) = bench.rows("select trail::json ->> 'n' from jobs_redriven where job_id = 2")
-    assert trail == ("2",), "it is the same letter"
+    (metadata,) = bench.rows("select trail::json ->> 'n' from jobs_redriven where job_id = 2")
+    assert metadata == ("2",), "it is the same letter"
 
     bench.owner.execute(finishes)
     bench.owner.execute("delete from solid_queue_scheduled_executions")

@@ -15,7 +15,7 @@ from simulator.scenarios.reporting import REPORTING
 from simulator.scenarios.usual import PHASES
 from simulator.smart_policy import SmartPolicy
 from simulator.world import PARKING_LOT, World
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, RedriveMetadata
 from smart_redriver.engine.report import Report
 from smart_redriver.engine.triage.ledger import Entry
 
@@ -84,12 +84,14 @@ class Run:
 
     def ledger_of_parked(self) -> list[Entry]:
         """What the ledger knows of every letter in the parking lot."""
-        trails = [
-            Trail.decode(message.attributes[TRAIL_ATTRIBUTE]["StringValue"])
+        metadata = [
+            RedriveMetadata.decode(message.attributes[METADATA_ATTRIBUTE]["StringValue"])
             for message in self.world.sqs.inspect.messages(PARKING_LOT)
         ]
         return list(
-            self.policy.store.read_ledger(trail.original_id for trail in trails).entries.values()
+            self.policy.store.read_ledger(
+                metadata.original_id for metadata in metadata
+            ).entries.values()
         )
 
 

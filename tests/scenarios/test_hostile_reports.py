@@ -20,7 +20,7 @@ from simulator.scenarios import named
 from simulator.smart_policy import SmartPolicy
 from simulator.world import OUTCOMES, SOURCE, World, hours, minutes
 from smart_redriver.engine.config.settings import Mode
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, RedriveMetadata
 from smart_redriver.engine.passes.listen import MOST_AT_ONCE
 from smart_redriver.engine.report import Outcome, Report
 from smart_redriver.engine.reports.outcomes import DeliveryOutcome, Result, parse_outcomes
@@ -101,14 +101,14 @@ class Forger:
     def _see(self, event: Any) -> None:
         if event.kind != "sent" or event.queue_name != SOURCE:
             return
-        carried = event.message.attributes.get(TRAIL_ATTRIBUTE)
-        trail = Trail.decode(carried["StringValue"]) if carried else None
+        carried = event.message.attributes.get(METADATA_ATTRIBUTE)
+        metadata = RedriveMetadata.decode(carried["StringValue"]) if carried else None
         ids: dict[str, Any] = {"queue": SOURCE, "message_id": event.message.message_id}
-        if trail is not None:
+        if metadata is not None:
             ids |= {
-                "original_id": trail.original_id,
-                "batch": trail.batch,
-                "generation": trail.generation,
+                "original_id": metadata.original_id,
+                "batch": metadata.batch,
+                "generation": metadata.generation,
             }
         self._known.append(ids)
 
@@ -212,13 +212,13 @@ def test_ten_thousand_reports_for_one_letter_count_once() -> None:
     a_pass(world, policy)
     world.clock.advance(60)
     (message,) = world.sqs.inspect.messages(SOURCE)
-    trail = Trail.decode(message.attributes[TRAIL_ATTRIBUTE]["StringValue"])
+    metadata = RedriveMetadata.decode(message.attributes[METADATA_ATTRIBUTE]["StringValue"])
     claim = {
         "queue": SOURCE,
         "message_id": message.message_id,
-        "original_id": trail.original_id,
-        "batch": trail.batch,
-        "generation": trail.generation,
+        "original_id": metadata.original_id,
+        "batch": metadata.batch,
+        "generation": metadata.generation,
         "result": "failed",
         "error_class": "Declined",
     }
@@ -229,7 +229,7 @@ def test_ten_thousand_reports_for_one_letter_count_once() -> None:
 
     told = sum((one.heard for one in reports), Counter())
     assert told == Counter({"failed": 1, "heard before": 9_999})
-    entry = policy.store.read_ledger([trail.original_id]).entries[trail.original_id]
+    entry = policy.store.read_ledger([metadata.original_id]).entries[metadata.original_id]
     assert (entry.failed_tries, entry.is_settled) == (1, False)
     assert unread(world) == 0
 
@@ -294,15 +294,15 @@ def test_whoever_makes_up_causes_makes_no_circuit_too_large_to_be_written() -> N
     a_pass(world, policy)
     world.clock.advance(60)
     for number, message in enumerate(world.sqs.inspect.messages(SOURCE)):
-        trail = Trail.decode(message.attributes[TRAIL_ATTRIBUTE]["StringValue"])
+        metadata = RedriveMetadata.decode(message.attributes[METADATA_ATTRIBUTE]["StringValue"])
         tell(
             world,
             {
                 "queue": SOURCE,
                 "message_id": message.message_id,
-                "original_id": trail.original_id,
-                "batch": trail.batch,
-                "generation": trail.generation,
+                "original_id": metadata.original_id,
+                "batch": metadata.batch,
+                "generation": metadata.generation,
                 "result": "failed",
                 "receive_count": 1,
                 "error_class": f"{number}" + "\N{PILE OF POO}" * 190,
@@ -325,13 +325,13 @@ def test_no_clock_but_sqss_is_believed() -> None:
     a_pass(world, policy)
     world.clock.advance(60)
     (message,) = world.sqs.inspect.messages(SOURCE)
-    trail = Trail.decode(message.attributes[TRAIL_ATTRIBUTE]["StringValue"])
+    metadata = RedriveMetadata.decode(message.attributes[METADATA_ATTRIBUTE]["StringValue"])
     outcome = DeliveryOutcome(
         queue=SOURCE,
         message_id=message.message_id,
-        original_id=trail.original_id,
-        batch=trail.batch,
-        generation=trail.generation,
+        original_id=metadata.original_id,
+        batch=metadata.batch,
+        generation=metadata.generation,
         result=Result.SUCCEEDED,
     )
     fields = {k: v for k, v in asdict(outcome).items() if v is not None and k != "consumer"}
@@ -341,7 +341,7 @@ def test_no_clock_but_sqss_is_believed() -> None:
     tell(world, wrong)
     a_pass(world, policy)
 
-    entry = policy.store.read_ledger([trail.original_id]).entries[trail.original_id]
+    entry = policy.store.read_ledger([metadata.original_id]).entries[metadata.original_id]
     assert entry.history[-1].startswith(f"{world.clock.now():%Y-%m-%d}")
 
 

@@ -149,7 +149,7 @@ def test_hostile_consumers_cost_no_letter(options: str, origin: str) -> None:
 
 @pytest.mark.parametrize("live", ["", "--live-per-minute 3"])
 def test_a_functions_poison_is_parked_at_its_last_chance(live: str) -> None:
-    """Steady traffic once kept a function's books from ever speaking; without any, pills were given up after 72 h."""
+    """Steady traffic once kept a function's metrics from ever speaking; without any, pills were given up after 72 h."""
     run = play(f"--origin lambda --letters 200 --poison 5 {live}".strip())
 
     assert (run.parked_rightly, run.at_large) == (5, 0)

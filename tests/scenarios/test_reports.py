@@ -32,7 +32,7 @@ from simulator.sources import LiveTraffic, Source
 from simulator.variation import Wishes, vary
 from simulator.world import DLQ, OUTCOMES, PARKING_LOT, SOURCE, World, hours, minutes
 from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, RedriveMetadata
 from smart_redriver.engine.reports.outcomes import Result, parse_outcomes
 from tests.scenarios.reported import Reported
 
@@ -117,7 +117,7 @@ def test_every_failure_is_reported_and_of_the_successes_those_of_redriven_messag
     assert any(one.batch is None for one in reported.outcomes if one.result is Result.FAILED)
 
 
-def test_a_letter_is_reported_by_the_id_of_its_trail() -> None:
+def test_a_letter_is_reported_by_the_id_of_its_metadata() -> None:
     world = World(seed=0, consumer=Consumer(reports=Reports()))
     world.dead_letters(3)
     reported = Reported(world)
@@ -208,7 +208,7 @@ def test_permanent_poison_is_parked_by_its_consumer_at_its_first_try() -> None:
         f"{FAILURES}.BadOrder",
         "an order without items: [body]",
     )
-    assert "BadOrder" in parked.attributes[TRAIL_ATTRIBUTE]["StringValue"]
+    assert "BadOrder" in parked.attributes[METADATA_ATTRIBUTE]["StringValue"]
 
 
 def test_what_a_consumer_parks_counts_as_parked_rightly() -> None:
@@ -221,7 +221,7 @@ def test_what_a_consumer_parks_counts_as_parked_rightly() -> None:
     assert figures.poison_parked_after_minutes == 0
 
 
-def test_a_redriven_pill_is_parked_with_the_trail_of_its_letter() -> None:
+def test_a_redriven_pill_is_parked_with_the_metadata_of_its_letter() -> None:
     world = World(seed=0, consumer=Consumer(reports=Reports(permanent=True)))
     world.dead_letters(1, poison=1)
     [letter] = world.sqs.inspect.messages(DLQ)
@@ -229,8 +229,8 @@ def test_a_redriven_pill_is_parked_with_the_trail_of_its_letter() -> None:
     world.run(SmartPolicy(world), until=minutes(20))
 
     [parked] = world.sqs.inspect.messages(PARKING_LOT)
-    trail = Trail.decode(parked.attributes[TRAIL_ATTRIBUTE]["StringValue"])
-    assert trail.original_id == letter.message_id
+    metadata = RedriveMetadata.decode(parked.attributes[METADATA_ATTRIBUTE]["StringValue"])
+    assert metadata.original_id == letter.message_id
     assert world.deliveries.tried == {"letter-0": 1}
 
 

@@ -17,7 +17,7 @@ from simulator.consumers import Consumer, down_until
 from simulator.smart_policy import SmartPolicy
 from simulator.world import DLQ, FOURTEEN_DAYS, PARKING_LOT, SOURCE, World, minutes
 from smart_redriver.engine.config.settings import Mode, Settings
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, RedriveMetadata
 from smart_redriver.engine.triage.ledger import Status
 from smart_redriver.engine.triage.retention import CALM_MARGIN, SWEEPS_PER_MARGIN
 from tests.scenarios.runs import SCENARIOS_KEPT
@@ -172,10 +172,14 @@ def test_no_letter_comes_nearer_to_its_expiry_than_a_day(case: Case) -> None:
 def test_the_ledger_lists_what_is_parked_however_often_it_was_renewed(case: Case) -> None:
     run = play(case)
     parked = {
-        message.message_id: Trail.decode(message.attributes[TRAIL_ATTRIBUTE]["StringValue"])
+        message.message_id: RedriveMetadata.decode(
+            message.attributes[METADATA_ATTRIBUTE]["StringValue"]
+        )
         for message in run.world.sqs.inspect.messages(PARKING_LOT)
     }
-    ledger = run.policy.store.read_ledger(trail.original_id for trail in parked.values()).entries
+    ledger = run.policy.store.read_ledger(
+        metadata.original_id for metadata in parked.values()
+    ).entries
 
     assert {(one.current_id, one.status) for one in ledger.values()} == {
         (message_id, Status.PARKED) for message_id in parked

@@ -28,11 +28,11 @@ Witnessed = Callable[[Batch], Evidence]
 
 def all_succeeded(batch: Batch) -> Evidence:
     size = batch.size
-    return Evidence(succeeded=size, met=size, deleted=size, were_tried=True, has_books=True)
+    return Evidence(succeeded=size, met=size, deleted=size, were_tried=True, has_metrics=True)
 
 
 def all_failed(batch: Batch) -> Evidence:
-    return Evidence(failed=batch.size, met=batch.size, were_tried=True, has_books=True)
+    return Evidence(failed=batch.size, met=batch.size, were_tried=True, has_metrics=True)
 
 
 def nearly_half_failed(batch: Batch) -> Evidence:
@@ -42,7 +42,7 @@ def nearly_half_failed(batch: Batch) -> Evidence:
         failed=failed,
         met=batch.size,
         were_tried=True,
-        has_books=True,
+        has_metrics=True,
     )
 
 
@@ -53,7 +53,7 @@ def three_in_four_failed(batch: Batch) -> Evidence:
         failed=batch.size - succeeded,
         met=batch.size,
         were_tried=True,
-        has_books=True,
+        has_metrics=True,
     )
 
 
@@ -68,7 +68,7 @@ def all_failed_beside_some_live_successes(batch: Batch) -> Evidence:
 
 def nothing_known(batch: Batch) -> Evidence:
     """All of it was tried and has left the queue, and what became of it will never be known."""
-    return Evidence(met=batch.size, were_tried=True, has_books=True)
+    return Evidence(met=batch.size, were_tried=True, has_metrics=True)
 
 
 def judged(

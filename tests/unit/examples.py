@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from smart_redriver.engine.messages.letter import Letter, Trail
+from smart_redriver.engine.messages.letter import Letter, RedriveMetadata
 from smart_redriver.engine.model.batch import Batch, Judged, Verdict
 from smart_redriver.engine.model.circuit import Circuit
 from smart_redriver.engine.triage.ledger import Entry, Status
@@ -21,7 +21,7 @@ def ahead(**units: float) -> datetime:
     return NOW + timedelta(**units)
 
 
-def a_trail(**changes: Any) -> Trail:
+def some_metadata(**changes: Any) -> RedriveMetadata:
     usual: dict[str, Any] = {
         "queue": QUEUE,
         "original_id": "first",
@@ -30,7 +30,7 @@ def a_trail(**changes: Any) -> Trail:
         "batch": 7,
         "generation": 2,
     }
-    return Trail(**usual | changes)
+    return RedriveMetadata(**usual | changes)
 
 
 def a_letter(**changes: Any) -> Letter:
@@ -47,8 +47,8 @@ def a_letter(**changes: Any) -> Letter:
 
 def a_returned_letter(batch: int = 7, **changes: Any) -> Letter:
     """The copy that was redriven in `batch`, in the DLQ again."""
-    trail = changes.pop("trail", a_trail(batch=batch))
-    return a_letter(**{"message_id": "second", "trail": trail} | changes)
+    metadata = changes.pop("metadata", some_metadata(batch=batch))
+    return a_letter(**{"message_id": "second", "metadata": metadata} | changes)
 
 
 def an_entry(**changes: Any) -> Entry:

@@ -43,7 +43,7 @@ class Case:
     of which nothing is known.
     """
 
-    evidence: Evidence = Evidence(has_books=True, were_tried=True)
+    evidence: Evidence = Evidence(has_metrics=True, were_tried=True)
     batch: Batch = field(default_factory=a_batch)
     settings: Settings = SETTINGS
     now: datetime = NOW
@@ -62,7 +62,7 @@ class Case:
 
 
 def shown(succeeded: int = 0, failed: int = 0, suspects_failed: int = 0) -> Evidence:
-    """What the books show of a batch on a quiet queue, where every one of its letters was tried."""
+    """What the metrics show of a batch on a quiet queue, where every one of its letters was tried."""
     return Evidence(
         succeeded=succeeded,
         failed=failed,
@@ -70,7 +70,7 @@ def shown(succeeded: int = 0, failed: int = 0, suspects_failed: int = 0) -> Evid
         met=4,
         deleted=succeeded,
         were_tried=True,
-        has_books=True,
+        has_metrics=True,
     )
 
 
@@ -83,7 +83,7 @@ def beside(live: Live, failed: int = 0, suspects_failed: int = 0, ours: int = 4)
         met=live.met + ours,
         deleted=live.succeeded,
         were_tried=True,
-        has_books=True,
+        has_metrics=True,
     )
 
 

@@ -7,7 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from smart_redriver.engine.reports.outcomes import DeliveryOutcome, Result
-from smart_redriver.engine.reports.processing import Hearing, Told, hear
+from smart_redriver.engine.reports.processing import (
+    ProcessedReports,
+    ReceivedOutcome,
+    process_reports,
+)
 from smart_redriver.engine.triage.ledger import Entry
 from tests.unit.examples import NOW, QUEUE, an_entry
 
@@ -56,8 +60,8 @@ def heard(
     entries: Mapping[str, Entry] | None = None,
     at: datetime = NOW,
     canaries: frozenset[str] = frozenset(),
-) -> Hearing:
+) -> ProcessedReports:
     """What these outcomes change, in this order."""
-    told = [Told(outcome=one, at=at) for one in outcomes]
+    told = [ReceivedOutcome(outcome=one, at=at) for one in outcomes]
     known = ledger() if entries is None else entries
-    return hear(told, known, {QUEUE: MAX_RECEIVES}, canaries)
+    return process_reports(told, known, {QUEUE: MAX_RECEIVES}, canaries)

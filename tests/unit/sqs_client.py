@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.outgoing import Outgoing
-from tests.unit.examples import a_letter, a_trail
+from tests.unit.examples import a_letter, some_metadata
 
 Entry = dict[str, Any]
 MIB = 1_048_576
@@ -93,7 +93,11 @@ class RecordingSqs:
 
 
 def outgoing(letter: Letter | None = None, **changes: Any) -> Outgoing:
-    usual: dict[str, Any] = {"letter": letter or a_letter(), "trail": a_trail(), "size_limit": MIB}
+    usual: dict[str, Any] = {
+        "letter": letter or a_letter(),
+        "metadata": some_metadata(),
+        "size_limit": MIB,
+    }
     return Outgoing(**usual | changes)
 
 

@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.outgoing import Outgoing
-from tests.unit.examples import a_trail
+from tests.unit.examples import some_metadata
 
 ANSWERS: dict[str, dict[str, Any]] = {
     "invoke": {"StatusCode": 202},
@@ -38,4 +38,4 @@ class Recording:
 
 
 def going(*letters: Letter) -> list[Outgoing]:
-    return [Outgoing(letter=one, trail=a_trail(), size_limit=1_048_576) for one in letters]
+    return [Outgoing(letter=one, metadata=some_metadata(), size_limit=1_048_576) for one in letters]

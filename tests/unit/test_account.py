@@ -1,4 +1,4 @@
-"""What the books say of a span of time: what was there, what left, and what became of it."""
+"""What the metrics say of a span of time: what was there, what left, and what became of it."""
 
 from datetime import timedelta
 
@@ -6,29 +6,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_redriver.engine.model.books import Account, Books, Minute
+from smart_redriver.engine.model.queue_metrics import Account, Minute, QueueMetrics
 from tests.unit.examples import NOW, ago
-from tests.unit.queue_books import BookKeeper, a_minute
+from tests.unit.queue_minutes import MinuteKeeper, a_minute
 
 
 def account_of(*minutes: Minute, since: int, until: int | None = None) -> Account:
     """The account from so many minutes ago on."""
     end = None if until is None else ago(minutes=until)
-    account = Books(minutes).account(ago(minutes=since), end)
+    account = QueueMetrics(minutes).account(ago(minutes=since), end)
     assert account is not None
     return account
 
 
-def test_of_books_without_a_minute_nothing_is_known() -> None:
-    assert Books().account(NOW) is None
+def test_of_metrics_without_a_minute_nothing_is_known() -> None:
+    assert QueueMetrics().account(NOW) is None
 
 
 def test_of_a_span_that_no_minute_covers_yet_nothing_is_known() -> None:
     """CloudWatch is one to three minutes late: what was just sent is in no minute."""
-    books = Books((a_minute(5), a_minute(4)))
+    metrics = QueueMetrics((a_minute(5), a_minute(4)))
 
-    assert books.account(ago(minutes=3)) is None
-    assert books.account(ago(minutes=9), ago(minutes=5)) is None
+    assert metrics.account(ago(minutes=3)) is None
+    assert metrics.account(ago(minutes=9), ago(minutes=5)) is None
 
 
 def test_counters_add_up_from_the_minute_of_the_start_on() -> None:
@@ -43,9 +43,9 @@ def test_counters_add_up_from_the_minute_of_the_start_on() -> None:
 
 
 def test_a_span_begins_with_the_whole_minute_of_its_start() -> None:
-    books = Books((a_minute(3, sent=5), a_minute(2, sent=1)))
+    metrics = QueueMetrics((a_minute(3, sent=5), a_minute(2, sent=1)))
 
-    account = books.account(ago(minutes=2, seconds=30))
+    account = metrics.account(ago(minutes=2, seconds=30))
 
     assert account is not None
     assert account.sent == 6
@@ -132,7 +132,7 @@ def test_a_minute_without_a_gauge_holds_nothing_that_is_known() -> None:
     assert Minute(at=NOW).held == 0
 
 
-def test_late_minutes_leave_the_end_of_the_span_where_the_books_end() -> None:
+def test_late_minutes_leave_the_end_of_the_span_where_the_metrics_end() -> None:
     """Nothing after `until` is known: who waits for a letter's outcome must not take silence for one."""
     account = account_of(a_minute(9, sent=3), a_minute(8, visible=3), since=9)
 
@@ -149,11 +149,11 @@ MINUTES = st.lists(
 
 
 @given(st.integers(0, 30), MINUTES)
-def test_books_that_are_complete_account_for_every_message(
+def test_metrics_that_are_complete_account_for_every_message(
     present: int, minutes: list[dict[str, int]]
 ) -> None:
     first = ago(minutes=30)
-    keeper, held, sums = BookKeeper(first, present), present, {"deleted": 0, "moved": 0}
+    keeper, held, sums = MinuteKeeper(first, present), present, {"deleted": 0, "moved": 0}
     for one in minutes:
         held += one["sent"]
         one["deleted"] = min(one["deleted"], held)
@@ -163,7 +163,7 @@ def test_books_that_are_complete_account_for_every_message(
         sums = {name: sums[name] + one[name] for name in sums}
         keeper.minute(**one)
 
-    account = keeper.quiet(2).books.account(first + timedelta(minutes=1))
+    account = keeper.quiet(2).metrics.account(first + timedelta(minutes=1))
 
     assert account is not None
     assert account.met == present + sum(one["sent"] for one in minutes)
@@ -171,13 +171,13 @@ def test_books_that_are_complete_account_for_every_message(
 
 
 @pytest.mark.parametrize("known", [1, 2, 3])
-def test_books_that_end_early_never_say_that_more_was_moved_than_was(known: int) -> None:
+def test_metrics_that_end_early_never_say_that_more_was_moved_than_was(known: int) -> None:
     """Cut anywhere: what is not entered yet may only be missing, not invented."""
     first = ago(minutes=10)
-    keeper = BookKeeper(first).minute(sent=6, in_flight=6).minute(tries=6, in_flight=6)
-    minutes = keeper.minute(deleted=2, moved=4).books.minutes
+    keeper = MinuteKeeper(first).minute(sent=6, in_flight=6).minute(tries=6, in_flight=6)
+    minutes = keeper.minute(deleted=2, moved=4).metrics.minutes
 
-    account = Books(minutes[: known + 1]).account(first + timedelta(minutes=1))
+    account = QueueMetrics(minutes[: known + 1]).account(first + timedelta(minutes=1))
 
     assert account is not None
     assert account.moved <= 4
@@ -188,12 +188,12 @@ class TestWhatIsNotToldYet:
     """Of what is only counted: minutes 10 to 6 ago are taken for known, and one minute has counted three messages."""
 
     @staticmethod
-    def books(told_ago: int) -> Books:
+    def metrics(told_ago: int) -> QueueMetrics:
         minutes = [
             Minute(at=ago(minutes=number), sent=3 if number == told_ago else 0)
             for number in range(10, 5, -1)
         ]
-        return Books(tuple(minutes), has_gauges=False)
+        return QueueMetrics(tuple(minutes), has_gauges=False)
 
     @pytest.mark.parametrize(
         ("told_ago", "sent_ago", "known"),
@@ -212,12 +212,12 @@ class TestWhatIsNotToldYet:
     ) -> None:
         start, last = (ago(minutes=number) for number in sent_ago)
 
-        books = self.books(told_ago).up_to_untold([(start, last, 3)])
+        metrics = self.metrics(told_ago).up_to_untold([(start, last, 3)])
 
-        assert len(books.minutes) == known
-        assert not books.has_gauges
+        assert len(metrics.minutes) == known
+        assert not metrics.has_gauges
 
     def test_the_first_that_is_not_counted_ends_them(self) -> None:
         sent = [(ago(minutes=number), ago(minutes=number), 3) for number in (7, 9, 10)]
 
-        assert len(self.books(10).up_to_untold(sent).minutes) == 1
+        assert len(self.metrics(10).up_to_untold(sent).minutes) == 1

@@ -31,10 +31,10 @@ from tests.unit.examples import (
     a_circuit,
     a_letter,
     a_returned_letter,
-    a_trail,
     ago,
     ahead,
     an_entry,
+    some_metadata,
 )
 from tests.unit.situations import EXPIRING, JUST_FAILED, OTHER_ARN, TERMS
 
@@ -51,7 +51,7 @@ def waiting(name: str, **changes: Any) -> Case:
 
 def returned(name: str, redrives: int = 1, strikes: int = 0, **changes: Any) -> Case:
     """A letter that came back an hour ago."""
-    trail = a_trail(original_id=name, redrive_count=redrives)
+    metadata = some_metadata(original_id=name, redrive_count=redrives)
     entry = an_entry(
         original_id=name,
         current_id=name,
@@ -60,7 +60,9 @@ def returned(name: str, redrives: int = 1, strikes: int = 0, **changes: Any) -> 
         last_redrive=ago(hours=1),
         replaced_ids=(),
     )
-    return Case(letter=a_returned_letter(message_id=name, trail=trail, **changes), entry=entry)
+    return Case(
+        letter=a_returned_letter(message_id=name, metadata=metadata, **changes), entry=entry
+    )
 
 
 def admission(

@@ -8,8 +8,8 @@ from typing import Any
 
 from smart_redriver.engine.errors import CallFailed, EntryFault
 from smart_redriver.engine.messages.outgoing import Outgoing, Sent
-from smart_redriver.engine.passes.apply import RealHands
-from smart_redriver.engine.passes.hands import Decided, Destination
+from smart_redriver.engine.passes.apply import LiveExecutor
+from smart_redriver.engine.passes.executor import Decided, Destination
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import Decision, Discard, Park, ParkReason, Redrive
 from tests.unit.examples import NOW, QUEUE, SOURCE_ARN, a_batch, a_letter
@@ -23,7 +23,7 @@ class Queues:
 
     is_fifo = True
     name = QUEUE
-    carries_trails, settles_at_once = True, False
+    carries_metadata, settles_at_once = True, False
 
     def __init__(self, refuses: str = "") -> None:
         self.calls: list[str] = []
@@ -59,7 +59,7 @@ class Queues:
 
 def carried_out(queues: Queues, *decided: tuple[str, str, Decision]) -> list[str]:
     """The calls for letters, each with its group."""
-    hands = RealHands(
+    executor = LiveExecutor(
         queues,  # type: ignore[arg-type]
         queues,  # type: ignore[arg-type]
         queues,  # type: ignore[arg-type]
@@ -75,7 +75,7 @@ def carried_out(queues: Queues, *decided: tuple[str, str, Decision]) -> list[str
     ]
     facts: Any = type("Facts", (), {"max_message_size": 1_048_576})
     destination = Destination(source=queues, facts=facts, batch=a_batch())  # type: ignore[arg-type]
-    hands.carry_out(letters, {SOURCE_ARN: destination}, NOW, version_to_mark=None)
+    executor.carry_out(letters, {SOURCE_ARN: destination}, NOW, version_to_mark=None)
     return queues.calls
 
 

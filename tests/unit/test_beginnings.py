@@ -26,13 +26,13 @@ ROOMS = (
 
 #: Not 0, and not false.
 OTHERWISE = {
-    # A message of SQS may come back, and there is room for its trail, unless its target says otherwise.
-    "outgoing.Outgoing.may_carry_trail": True,
+    # A message of SQS may come back, and there is room for its metadata, unless its target says otherwise.
+    "outgoing.Outgoing.may_carry_metadata": True,
     "outgoing.Outgoing.may_return": True,
     "outgoing.in_calls.entries": ENTRIES_PER_CALL,
     # Items of before were written when all of a batch was sent.
     "batch.Batch.is_complete": True,
-    "books.Books.has_gauges": True,
+    "queue_metrics.QueueMetrics.has_gauges": True,
     "evidence.gather_evidence.believes_successes": True,
     # A source of SQS delays letters.
     "admission.Admission.can_delay": True,

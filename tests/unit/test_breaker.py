@@ -51,7 +51,7 @@ def test_a_suspect_that_returns_fails_a_canary_and_says_nothing_of_a_closed_circ
 ) -> None:
     """A canary is to show that the consumer is well again; that it was not well nobody has said otherwise."""
     suspect = judging(
-        lambda batch: Evidence(suspects_failed=1, met=1, were_tried=True, has_books=True),
+        lambda batch: Evidence(suspects_failed=1, met=1, were_tried=True, has_metrics=True),
         size=1,
         suspects=1,
     )
@@ -67,7 +67,7 @@ def test_of_a_success_so_many_letters_are_unaccounted_for_as_nothing_is_known_of
     unknown: int, returned: int, unaccounted: int
 ) -> None:
     witnessed = Evidence(
-        succeeded=8 - unknown, failed=returned, met=8, were_tried=True, has_books=True
+        succeeded=8 - unknown, failed=returned, met=8, were_tried=True, has_metrics=True
     )
 
     (one,) = judging(lambda _: witnessed, size=8, returned=returned)(a_circuit()).judged
@@ -295,7 +295,7 @@ def overload_after(succeeded: int, *, smaller: Judged, size: int = 40) -> bool:
     """Whether a batch, of which so many succeeded and all others failed, is taken for one too large."""
     batch = a_batch(size=size)
     circuit = a_circuit(window=size, judged=(smaller,), pending=(batch,))
-    evidence = Evidence(succeeded=succeeded, failed=size - succeeded, has_books=True)
+    evidence = Evidence(succeeded=succeeded, failed=size - succeeded, has_metrics=True)
     (ruling,) = rulings_on(circuit, {batch.id: evidence})[1]
     return ruling.judgement.is_overload
 

@@ -268,7 +268,7 @@ class History(RuleBasedStateMachine):
             met=batch.size,
             deleted=succeeding,
             were_tried=True,
-            has_books=True,
+            has_metrics=True,
         )
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.model.batch import Verdict
-from smart_redriver.engine.model.tally import Tally
+from smart_redriver.engine.model.fifo_counts import BatchCounts
 from smart_redriver.engine.triage.case import NO_BATCH, Case
 from smart_redriver.engine.triage.ledger import Entry, Status
 from tests.unit.examples import (
@@ -21,23 +21,27 @@ from tests.unit.examples import (
     a_judged,
     a_letter,
     a_returned_letter,
-    a_trail,
     ago,
     ahead,
     an_entry,
+    some_metadata,
 )
 from tests.unit.situations import ACQUITTING, OTHER_ARN, STRIKING, of_batch
 
 FIRST_VISIT = Case(letter=a_letter())
 RETURN = Case(letter=a_returned_letter(), entry=an_entry())
-LOST_BY_LEDGER = Case(letter=a_returned_letter(trail=a_trail(redrive_count=3)))
-#: The send of the last redrive was accepted, its record was not: the trail is ahead of the ledger.
+LOST_BY_LEDGER = Case(letter=a_returned_letter(metadata=some_metadata(redrive_count=3)))
+#: The send of the last redrive was accepted, its record was not: the metadata is ahead of the ledger.
 LOST_WRITE = Case(
-    letter=a_returned_letter(message_id="third", batch=9, trail=a_trail(redrive_count=2, batch=9)),
+    letter=a_returned_letter(
+        message_id="third", batch=9, metadata=some_metadata(redrive_count=2, batch=9)
+    ),
     entry=an_entry(),
 )
-#: A message with ten attributes has no room for its trail: the ledger kept it, under the copy's own id.
-KEPT_TRAIL = Case(letter=a_letter(message_id="second").with_trail(a_trail()), entry=an_entry())
+#: A message with ten attributes has no room for its metadata: the ledger kept it, under the copy's own id.
+KEPT_METADATA = Case(
+    letter=a_letter(message_id="second").with_metadata(some_metadata()), entry=an_entry()
+)
 STRIPPED = Case(letter=a_letter(), entry=an_entry(redrive_count=3, replaced_ids=()))
 
 
@@ -45,12 +49,12 @@ STRIPPED = Case(letter=a_letter(), entry=an_entry(redrive_count=3, replaced_ids=
 
 
 @pytest.mark.parametrize(
-    "case", [FIRST_VISIT, RETURN, LOST_BY_LEDGER, LOST_WRITE, KEPT_TRAIL, STRIPPED]
+    "case", [FIRST_VISIT, RETURN, LOST_BY_LEDGER, LOST_WRITE, KEPT_METADATA, STRIPPED]
 )
 def test_every_copy_of_a_letter_goes_by_the_id_of_its_first_visit(case: Case) -> None:
     assert case.original_id == "first"
     assert case.known(QUEUE).original_id == "first"
-    assert case.next_trail(QUEUE, a_batch()).original_id == "first"
+    assert case.next_metadata(QUEUE, a_batch()).original_id == "first"
 
 
 @pytest.mark.parametrize(
@@ -60,15 +64,22 @@ def test_every_copy_of_a_letter_goes_by_the_id_of_its_first_visit(case: Case) ->
         (RETURN, 1),
         (LOST_BY_LEDGER, 3),
         (LOST_WRITE, 2),
-        (KEPT_TRAIL, 1),
+        (KEPT_METADATA, 1),
         (STRIPPED, 3),
     ],
-    ids=["first visit", "return", "ledger lost it", "lost write", "kept trail", "stripped trail"],
+    ids=[
+        "first visit",
+        "return",
+        "ledger lost it",
+        "lost write",
+        "kept metadata",
+        "stripped metadata",
+    ],
 )
-def test_the_higher_of_trail_and_ledger_counts_the_redrives(case: Case, redrives: int) -> None:
+def test_the_higher_of_metadata_and_ledger_counts_the_redrives(case: Case, redrives: int) -> None:
     assert case.redrives == redrives
     assert case.known(QUEUE).redrive_count == redrives
-    assert case.next_trail(QUEUE, a_batch()).redrive_count == redrives + 1
+    assert case.next_metadata(QUEUE, a_batch()).redrive_count == redrives + 1
 
 
 def test_a_copy_that_an_accepted_send_has_replaced_is_known_as_one() -> None:
@@ -106,7 +117,7 @@ def test_a_letter_is_doubted_from_its_return_with_suspects_until_others_came_bac
 
 
 STRANGERS: dict[str, tuple[Letter, Entry | None, bool]] = {
-    "a consumer copied the trail on to a message of its own": (
+    "a consumer copied the metadata on to a message of its own": (
         a_returned_letter(message_id="stranger"),
         an_entry(),
         True,
@@ -128,25 +139,25 @@ STRANGERS: dict[str, tuple[Letter, Entry | None, bool]] = {
     ),
     "this is the copy that was sent last": (a_returned_letter(), an_entry(), False),
     "the answer to a send was lost, and the letter was sent again in another batch": (
-        a_returned_letter(message_id="unknown", batch=6, trail=a_trail(batch=6)),
+        a_returned_letter(message_id="unknown", batch=6, metadata=some_metadata(batch=6)),
         an_entry(),
         False,
     ),
-    "a write was lost: the trail is ahead of the ledger": (
+    "a write was lost: the metadata is ahead of the ledger": (
         LOST_WRITE.letter,
         LOST_WRITE.entry,
         False,
     ),
     "the ledger has lost all of it": (a_returned_letter(message_id="stranger"), None, False),
     "this copy was sent on already": (a_returned_letter(message_id="first"), an_entry(), False),
-    "there is no trail to be copied": (a_letter(message_id="stranger"), an_entry(), False),
+    "there is no metadata to be copied": (a_letter(message_id="stranger"), an_entry(), False),
 }
 
 
 @pytest.mark.parametrize(
     ("letter", "entry", "is_strangers"), STRANGERS.values(), ids=STRANGERS.keys()
 )
-def test_a_copied_trail_is_known_by_a_message_id_that_was_never_sent(
+def test_copied_metadata_is_known_by_a_message_id_that_was_never_sent(
     letter: Letter, entry: Entry | None, is_strangers: bool
 ) -> None:
     assert Case(letter=letter, entry=entry).is_strangers_copy is is_strangers
@@ -156,12 +167,12 @@ def test_a_strangers_copy_becomes_a_letter_of_its_own_and_inherits_no_strike() -
     copied = a_returned_letter(message_id="stranger")
     suspect = Case(letter=copied, entry=an_entry(strikes=4, counted_batch=5))
 
-    own = Case(letter=copied.without_trail())
+    own = Case(letter=copied.without_metadata())
 
     assert suspect.is_strangers_copy
     assert (own.original_id, own.redrives, own.batch) == ("stranger", 0, None)
     assert own.strikes(STRIKING) == 0
-    assert own.letter.trail_fault is not None
+    assert own.letter.metadata_fault is not None
 
 
 @pytest.mark.parametrize(
@@ -170,12 +181,12 @@ def test_a_strangers_copy_becomes_a_letter_of_its_own_and_inherits_no_strike() -
         ({}, True),
         ({"content_marks": ("-def",)}, False),
         ({"content_marks": ()}, False),
-        ({"trail": a_trail(batch=6)}, False),
-        ({"trail": a_trail(redrive_count=0)}, False),
-        ({"trail": None}, False),
+        ({"metadata": some_metadata(batch=6)}, False),
+        ({"metadata": some_metadata(redrive_count=0)}, False),
+        ({"metadata": None}, False),
     ],
 )
-def test_the_last_copy_has_its_content_and_the_trail_of_the_last_try(
+def test_the_last_copy_has_its_content_and_the_metadata_of_the_last_try(
     changes: dict[str, Any], is_last: bool
 ) -> None:
     letter = replace(a_returned_letter(message_id="unknown", content_marks=("-abc",)), **changes)
@@ -184,19 +195,19 @@ def test_the_last_copy_has_its_content_and_the_trail_of_the_last_try(
 
 
 @given(st.integers(0, 20), st.integers(0, 20))
-def test_only_a_trail_behind_the_ledger_can_be_a_strangers(trail: int, ledger: int) -> None:
+def test_only_metadata_behind_the_ledger_can_be_a_strangers(metadata: int, ledger: int) -> None:
     case = Case(
-        letter=a_returned_letter(message_id="x", trail=a_trail(redrive_count=trail)),
+        letter=a_returned_letter(message_id="x", metadata=some_metadata(redrive_count=metadata)),
         entry=an_entry(redrive_count=ledger),
     )
 
-    assert case.is_strangers_copy is (trail <= ledger)
+    assert case.is_strangers_copy is (metadata <= ledger)
 
 
 # Where it belongs.
 
 
-def test_the_trail_names_the_batch_before_the_ledger_does() -> None:
+def test_the_metadata_names_the_batch_before_the_ledger_does() -> None:
     assert Case(letter=a_returned_letter(batch=8), entry=an_entry(batch=7)).batch == 8
     assert Case(letter=a_letter(), entry=an_entry(batch=7)).batch == 7
     assert FIRST_VISIT.batch is None
@@ -235,8 +246,8 @@ def test_a_verdict_gives_its_strike_once() -> None:
     assert replace(RETURN, entry=deferred).strikes(STRIKING) == strikes == 1
 
 
-def test_a_strike_that_is_known_by_the_trail_alone_is_counted_once_across_a_deferral() -> None:
-    """The write of the last redrive was lost, so the entry names an older batch than the trail."""
+def test_a_strike_that_is_known_by_the_metadata_alone_is_counted_once_across_a_deferral() -> None:
+    """The write of the last redrive was lost, so the entry names an older batch than the metadata."""
     circuit = a_circuit(judged=(a_judged(id=9),))
     stale = an_entry(batch=7, counted_batch=7)
     case = replace(LOST_WRITE, entry=stale)
@@ -285,7 +296,10 @@ RETURNED = an_entry(status=Status.RETURNED)
     ("case", "is_unseen"),
     [
         (FIRST_VISIT, False),
-        (Case(letter=a_returned_letter(trail=a_trail(redrive_count=0, batch=NO_BATCH))), False),
+        (
+            Case(letter=a_returned_letter(metadata=some_metadata(redrive_count=0, batch=NO_BATCH))),
+            False,
+        ),
         (Case(letter=a_returned_letter(message_id="first"), entry=an_entry()), False),
         (Case(letter=a_returned_letter()), True),
         (RETURN, True),
@@ -297,7 +311,7 @@ RETURNED = an_entry(status=Status.RETURNED)
         "a first visit is no return",
         "nor is a letter that was parked on its first visit and put back",
         "nor a copy that a crash left behind: the letter itself has gone on",
-        "the trail alone shows it",
+        "the metadata alone shows it",
         "the ledger knows of the redrive",
         "a person put a parked letter back",
         "marked by a pass that died before it wrote the circuit",
@@ -311,7 +325,7 @@ def test_a_return_is_charged_to_the_circuit_once(case: Case, is_unseen: bool) ->
 # Whether it failed alone.
 
 
-def a_tally(**changes: Any) -> Tally:
+def some_counts(**changes: Any) -> BatchCounts:
     """The numbers of batch 7, whose two suspects have left their queue, and one is unaccounted for."""
     usual: dict[str, Any] = {
         "batch": 7,
@@ -324,7 +338,7 @@ def a_tally(**changes: Any) -> Tally:
         "known_until": NOW,
         "is_gone": True,
     }
-    return Tally(**usual | changes)
+    return BatchCounts(**usual | changes)
 
 
 #: A letter that stays at its place, and whose copy may have come back where nobody sees it.
@@ -333,22 +347,22 @@ JUDGED_ALONE = of_batch(is_strike=False, was_alone=True, verdict=Verdict.NO_EVID
 
 
 @pytest.mark.parametrize(
-    ("tally", "was_alone"),
+    ("batch_counts", "was_alone"),
     [
-        (a_tally(), True),
-        (a_tally(suspects=1), False),  # one beside it was expected to succeed
-        (a_tally(succeeded=2), False),  # all are done
-        (a_tally(suspects=1, succeeded=2), False),
-        (a_tally(is_gone=False), False),
+        (some_counts(), True),
+        (some_counts(suspects=1), False),  # one beside it was expected to succeed
+        (some_counts(succeeded=2), False),  # all are done
+        (some_counts(suspects=1, succeeded=2), False),
+        (some_counts(is_gone=False), False),
     ],
 )
 def test_a_letter_that_nobody_saw_fail_was_alone_where_numbers_say_so(
-    tally: Tally, was_alone: bool
+    batch_counts: BatchCounts, was_alone: bool
 ) -> None:
     """Of a batch that numbers tell of, its verdict says nothing of those out of sight."""
     assert PRESUMED.is_presumed
-    assert PRESUMED.was_alone(a_circuit(tallies=(tally,))) == was_alone
-    assert PRESUMED.was_alone(replace(JUDGED_ALONE, tallies=(tally,))) == was_alone
+    assert PRESUMED.was_alone(a_circuit(counted_batches=(batch_counts,))) == was_alone
+    assert PRESUMED.was_alone(replace(JUDGED_ALONE, counted_batches=(batch_counts,))) == was_alone
 
 
 @pytest.mark.parametrize("case", [PRESUMED, RETURN], ids=["presumed", "met"])
@@ -359,8 +373,8 @@ def test_without_numbers_a_letter_was_alone_where_the_verdict_says_so(case: Case
 
 
 def test_what_was_met_was_alone_by_the_verdict_whatever_the_numbers_say() -> None:
-    assert RETURN.was_alone(replace(JUDGED_ALONE, tallies=(a_tally(suspects=1),)))
-    assert not RETURN.was_alone(replace(ACQUITTING, tallies=(a_tally(),)))
+    assert RETURN.was_alone(replace(JUDGED_ALONE, counted_batches=(some_counts(suspects=1),)))
+    assert not RETURN.was_alone(replace(ACQUITTING, counted_batches=(some_counts(),)))
 
 
 # What is written next.
@@ -376,7 +390,7 @@ def test_a_first_visits_entry_begins_with_what_the_letter_says() -> None:
     assert entry.source_arn == SOURCE_ARN
 
 
-def test_an_entry_that_the_ledger_lost_is_made_again_from_the_trail() -> None:
+def test_an_entry_that_the_ledger_lost_is_made_again_from_the_metadata() -> None:
     entry = LOST_BY_LEDGER.known(QUEUE)
 
     assert (entry.redrive_count, entry.batch, entry.generation) == (3, 7, 2)
@@ -388,19 +402,19 @@ def test_a_redrive_that_the_ledger_never_recorded_is_made_good() -> None:
 
 
 def test_the_next_copy_carries_its_batch_and_generation() -> None:
-    trail = RETURN.next_trail(QUEUE, a_batch(id=12, generation=5))
+    metadata = RETURN.next_metadata(QUEUE, a_batch(id=12, generation=5))
 
-    assert (trail.batch, trail.generation, trail.redrive_count) == (12, 5, 2)
-    assert trail.first_seen == an_entry().first_seen
+    assert (metadata.batch, metadata.generation, metadata.redrive_count) == (12, 5, 2)
+    assert metadata.first_seen == an_entry().first_seen
 
 
-def test_a_parked_copy_keeps_its_trail_as_it_was() -> None:
-    assert RETURN.next_trail(QUEUE, None) == RETURN.letter.trail
-    assert FIRST_VISIT.next_trail(QUEUE, None).batch == NO_BATCH
+def test_a_parked_copy_keeps_its_metadata_as_it_was() -> None:
+    assert RETURN.next_metadata(QUEUE, None) == RETURN.letter.metadata
+    assert FIRST_VISIT.next_metadata(QUEUE, None).batch == NO_BATCH
 
 
 def test_a_copy_that_a_person_sends_is_one_redrive_on_and_in_no_batch() -> None:
-    trail = RETURN.replay_trail(QUEUE)
+    metadata = RETURN.replay_metadata(QUEUE)
 
-    assert (trail.redrive_count, trail.batch) == (2, NO_BATCH)
+    assert (metadata.redrive_count, metadata.batch) == (2, NO_BATCH)
     assert a_circuit(judged=(a_judged(id=1),)).judged_batch(NO_BATCH) is None

@@ -257,7 +257,7 @@ def test_a_cause_is_held_when_its_letters_failed_while_others_succeeded() -> Non
 
 def test_the_first_canary_of_a_cause_waits_for_the_first_cool_down() -> None:
     some = a_batch(size=20, heard=heard_of(3, failed=3, succeeded=17))
-    shown = Evidence(succeeded=17, failed=3, met=20, deleted=17, were_tried=True, has_books=True)
+    shown = Evidence(succeeded=17, failed=3, met=20, deleted=17, were_tried=True, has_metrics=True)
 
     (one,) = judged(a_circuit(pending=(some,)), lambda _: shown).causes
 

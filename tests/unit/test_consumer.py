@@ -15,7 +15,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, RedriveMetadata
 from smart_redriver.engine.reports.outcomes import DeliveryOutcome, parse_outcomes
 
 QUEUE = "orders"
@@ -133,25 +133,25 @@ def consumer(environment: pytest.MonkeyPatch) -> Iterator[Consumer]:
         yield Consumer()
 
 
-def message(message_id: str, body: str = "{}", *, trail: str | None = None) -> dict[str, Any]:
-    """One record of an SQS event; with a trail, as the re-driver would have sent it."""
-    attribute = {"stringValue": trail, "dataType": "String"}
+def message(message_id: str, body: str = "{}", *, metadata: str | None = None) -> dict[str, Any]:
+    """One record of an SQS event; with redrive metadata, as the re-driver would have sent it."""
+    attribute = {"stringValue": metadata, "dataType": "String"}
     return {
         "messageId": message_id,
         "receiptHandle": f"handle of {message_id}",
         "body": body,
         "attributes": {"ApproximateReceiveCount": "1"},
-        "messageAttributes": {} if trail is None else {TRAIL_ATTRIBUTE: attribute},
+        "messageAttributes": {} if metadata is None else {METADATA_ATTRIBUTE: attribute},
         "eventSource": "aws:sqs",
         "eventSourceARN": f"arn:aws:sqs:eu-west-1:123456789012:{QUEUE}",
         "awsRegion": "eu-west-1",
     }
 
 
-def trail_of(original_id: str, *, queue: str = QUEUE) -> str:
-    """A trail as the re-driver writes it, so that the two cannot drift apart."""
+def metadata_of(original_id: str, *, queue: str = QUEUE) -> str:
+    """Redrive metadata as the re-driver writes it, so that the two cannot drift apart."""
     first_seen = datetime(2026, 1, 1, tzinfo=UTC)
-    return Trail(
+    return RedriveMetadata(
         queue=queue,
         original_id=original_id,
         redrive_count=1,
@@ -258,7 +258,7 @@ def test_a_redriven_message_that_had_failed_is_tried_again(consumer: Consumer) -
     consumer.failures(message("a"))
     consumer.set_down(False)
 
-    failures = consumer.failures(message("a2", trail=trail_of("a")))
+    failures = consumer.failures(message("a2", metadata=metadata_of("a")))
 
     assert failures == []
     assert consumer.processed() == ["a"]
@@ -269,21 +269,23 @@ def test_a_redriven_message_that_had_succeeded_is_not_worked_twice(consumer: Con
     consumer.failures(message("a"))
     consumer.set_down(True)
 
-    failures = consumer.failures(message("a2", trail=trail_of("a")))
+    failures = consumer.failures(message("a2", metadata=metadata_of("a")))
 
     assert failures == []
     assert consumer.log() == [("message.processed", "a"), ("message.already_processed", "a")]
 
 
 def test_two_copies_of_a_message_in_one_batch_are_worked_once(consumer: Consumer) -> None:
-    failures = consumer.failures(message("a"), message("a2", trail=trail_of("a")), message("a"))
+    failures = consumer.failures(
+        message("a"), message("a2", metadata=metadata_of("a")), message("a")
+    )
 
     assert failures == []
     assert [event for event, _ in consumer.log()].count("message.processed") == 1
 
 
 @pytest.mark.parametrize(
-    "trail",
+    "metadata",
     [
         "",
         "not JSON",
@@ -294,29 +296,29 @@ def test_two_copies_of_a_message_in_one_batch_are_worked_once(consumer: Consumer
         f'{{"queue":"{QUEUE}","id":7}}',
         "[" * 200_000,
     ],
-    ids=lambda trail: trail[:30] or "empty",
+    ids=lambda metadata: metadata[:30] or "empty",
 )
-def test_a_malformed_trail_counts_as_absent(consumer: Consumer, trail: str) -> None:
-    consumer.failures(message("a", trail=trail))
+def test_a_malformed_metadata_counts_as_absent(consumer: Consumer, metadata: str) -> None:
+    consumer.failures(message("a", metadata=metadata))
 
     assert consumer.processed() == ["a"]
 
 
-def test_a_binary_trail_counts_as_absent(consumer: Consumer) -> None:
-    record = message("a", trail="")
-    record["messageAttributes"][TRAIL_ATTRIBUTE] = {"binaryValue": "e30=", "dataType": "Binary"}
+def test_binary_metadata_counts_as_absent(consumer: Consumer) -> None:
+    record = message("a", metadata="")
+    record["messageAttributes"][METADATA_ATTRIBUTE] = {"binaryValue": "e30=", "dataType": "Binary"}
 
     consumer.failures(record)
 
     assert consumer.processed() == ["a"]
 
 
-def test_messages_that_inherited_a_trail_from_another_queue_are_each_processed(
+def test_messages_that_inherited_metadata_from_another_queue_are_each_processed(
     consumer: Consumer,
 ) -> None:
-    inherited = trail_of("order", queue="another-queue")
+    inherited = metadata_of("order", queue="another-queue")
 
-    consumer.failures(message("a", trail=inherited), message("b", trail=inherited))
+    consumer.failures(message("a", metadata=inherited), message("b", metadata=inherited))
 
     assert consumer.processed() == ["a", "b"]
 
@@ -324,7 +326,7 @@ def test_messages_that_inherited_a_trail_from_another_queue_are_each_processed(
 def test_a_known_id_over_another_body_fails_rather_than_being_skipped(consumer: Consumer) -> None:
     consumer.failures(message("a", '{"step": 1}'))
 
-    failures = consumer.failures(message("b", '{"step": 2}', trail=trail_of("a")))
+    failures = consumer.failures(message("b", '{"step": 2}', metadata=metadata_of("a")))
 
     assert failures == ["b"]
 
@@ -359,7 +361,9 @@ def test_an_invocation_that_was_killed_blocks_its_message_for_no_longer_than_it_
 
 
 def test_what_becomes_of_messages_is_reported(consumer: Consumer) -> None:
-    consumer.failures(message("a"), message("a2", trail=trail_of("b")), message("bad", POISON))
+    consumer.failures(
+        message("a"), message("a2", metadata=metadata_of("b")), message("bad", POISON)
+    )
 
     redriven, failed = consumer.reported()
     assert (redriven.original_id, redriven.result, redriven.batch) == ("b", "succeeded", 1)
@@ -369,13 +373,17 @@ def test_what_becomes_of_messages_is_reported(consumer: Consumer) -> None:
 
 
 def test_a_permanent_failure_is_parked_and_not_tried_again(consumer: Consumer) -> None:
-    failures = consumer.failures(message("a"), message("bad2", PERMANENT, trail=trail_of("bad")))
+    failures = consumer.failures(
+        message("a"), message("bad2", PERMANENT, metadata=metadata_of("bad"))
+    )
 
     assert failures == []
     assert consumer.processed() == ["a"]
     [parked] = consumer.received(PARKING_LOT)
-    trail = Trail.decode(parked["MessageAttributes"][TRAIL_ATTRIBUTE]["StringValue"])
-    assert (parked["Body"], trail.original_id) == (PERMANENT, "bad")
+    metadata = RedriveMetadata.decode(
+        parked["MessageAttributes"][METADATA_ATTRIBUTE]["StringValue"]
+    )
+    assert (parked["Body"], metadata.original_id) == (PERMANENT, "bad")
     [outcome] = consumer.reported()
     assert (outcome.result, outcome.parked_id) == ("permanent", parked["MessageId"])
 
@@ -417,7 +425,7 @@ def test_an_unreadable_control_table_returns_the_whole_batch_unworked(consumer: 
 def test_no_log_line_holds_a_body(consumer: Consumer) -> None:
     secret = '{"card": "4111"}'
     consumer.failures(message("a", secret), message("bad", '{"poison": true, "card": "4111"}'))
-    consumer.failures(message("a2", secret, trail=trail_of("a")))
+    consumer.failures(message("a2", secret, metadata=metadata_of("a")))
     consumer.set_down(True)
     consumer.failures(message("b", secret))
 

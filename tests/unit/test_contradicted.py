@@ -96,7 +96,7 @@ def test_the_status_of_a_return_tells_that_it_is_back() -> None:
 def test_a_batch_that_succeeded_as_a_whole_frees_the_cause_of_its_canary_without_a_report(
     succeeded: int, is_freed: bool
 ) -> None:
-    """A copy without room for its trail is reported by nobody when it succeeds."""
+    """A copy without room for its metadata is reported by nobody when it succeeds."""
     held = CauseCircuit(
         cause="PaymentDeclined",
         held_since=ago(hours=1),
@@ -106,7 +106,7 @@ def test_a_batch_that_succeeded_as_a_whole_frees_the_cause_of_its_canary_without
         seen_at=NOW,
     )
     circuit = a_circuit(state=State.CLOSED, causes=(held,), pending=(a_batch(id=7),))
-    known = Evidence(succeeded=succeeded, has_books=True, were_tried=True)
+    known = Evidence(succeeded=succeeded, has_metrics=True, were_tried=True)
 
     after, (ruling,) = judge(
         circuit, {7: known}, Settings(), NOW, visibility_timeout=timedelta(seconds=30), roll=0.5

@@ -1,4 +1,4 @@
-"""Messages in, letters out: what a letter is made of, and whose trail is believed."""
+"""Messages in, letters out: what a letter is made of, and whose metadata is believed."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -7,8 +7,8 @@ import pytest
 
 from smart_redriver.engine.aws.queues import DeadLetters, ParkingLot
 from smart_redriver.engine.aws.sqs import MoveCheck, SqsQueue
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Letter
-from tests.unit.examples import QUEUE, a_trail, ago
+from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, Letter
+from tests.unit.examples import QUEUE, ago, some_metadata
 from tests.unit.sqs_client import ATTRIBUTES, RecordingSqs, letters, outgoing
 
 URL = "https://sqs/1/orders-dlq"
@@ -56,45 +56,47 @@ def test_a_letter_is_made_of_all_that_sqs_tells() -> None:
     )
 
 
-def test_a_trail_is_taken_out_of_the_attributes() -> None:
-    trail = a_trail(first_seen=ago(hours=1))
-    carried = {TRAIL_ATTRIBUTE: {"DataType": "String", "StringValue": trail.encode()}}
+def test_redrive_metadata_is_taken_out_of_the_attributes() -> None:
+    metadata = some_metadata(first_seen=ago(hours=1))
+    carried = {METADATA_ATTRIBUTE: {"DataType": "String", "StringValue": metadata.encode()}}
 
     letter = received(a_message(MessageAttributes=carried | ATTRIBUTES))
 
-    assert letter.trail == trail
+    assert letter.metadata == metadata
     assert letter.attributes == ATTRIBUTES
 
 
-@pytest.mark.parametrize("text", ["garbage", a_trail(queue="invoices").encode()])
-def test_a_trail_that_cannot_be_trusted_stays_among_the_attributes_and_is_told(text: str) -> None:
-    carried = {TRAIL_ATTRIBUTE: {"DataType": "String", "StringValue": text}}
+@pytest.mark.parametrize("text", ["garbage", some_metadata(queue="invoices").encode()])
+def test_redrive_metadata_that_cannot_be_trusted_stays_among_the_attributes_and_is_told(
+    text: str,
+) -> None:
+    carried = {METADATA_ATTRIBUTE: {"DataType": "String", "StringValue": text}}
 
     letter = received(a_message(MessageAttributes=carried))
 
-    assert letter.trail is None
-    assert letter.trail_fault
+    assert letter.metadata is None
+    assert letter.metadata_fault
     assert letter.attributes == carried
 
 
 @pytest.mark.parametrize(
     ("moved_from", "is_trusted"), [("invoices", True), ("orders", False), (None, True)]
 )
-def test_a_trail_is_trusted_where_it_names_the_queue_that_the_letter_was_moved_from(
+def test_redrive_metadata_is_trusted_where_it_names_the_queue_that_the_letter_was_moved_from(
     moved_from: str | None, is_trusted: bool
 ) -> None:
-    attribute = {"DataType": "String", "StringValue": a_trail(queue="invoices").encode()}
+    attribute = {"DataType": "String", "StringValue": some_metadata(queue="invoices").encode()}
     system = {"SentTimestamp": "0"}
     if moved_from:
         system["DeadLetterQueueSourceArn"] = f"arn:aws:sqs:eu-west-1:1:{moved_from}"
-    message = a_message(Attributes=system, MessageAttributes={TRAIL_ATTRIBUTE: attribute})
+    message = a_message(Attributes=system, MessageAttributes={METADATA_ATTRIBUTE: attribute})
     sqs = RecordingSqs(receive_message={"Messages": [message]})
 
     (letter,) = DeadLetters(SqsQueue(sqs, URL), {"orders", "invoices"}).receive(
         1, hidden_for=timedelta()
     )
 
-    assert (letter.trail is not None) is is_trusted
+    assert (letter.metadata is not None) is is_trusted
 
 
 def test_letters_are_deleted_and_hidden_where_they_were_received() -> None:
@@ -120,8 +122,8 @@ def test_a_move_out_of_the_queue_is_noticed() -> None:
 
 def test_a_parked_letter_goes_to_the_parking_lot_and_comes_out_as_a_letter_again() -> None:
     sent = outgoing(letters(1)[0])
-    trail = {"DataType": "String", "StringValue": sent.trail.encode()}
-    message = a_message(MessageAttributes={TRAIL_ATTRIBUTE: trail})
+    metadata = {"DataType": "String", "StringValue": sent.metadata.encode()}
+    message = a_message(MessageAttributes={METADATA_ATTRIBUTE: metadata})
     sqs = RecordingSqs(receive_message={"Messages": [message]})
     lot = ParkingLot(SqsQueue(sqs, "https://sqs/1/parking"), {QUEUE})
 
@@ -129,5 +131,5 @@ def test_a_parked_letter_goes_to_the_parking_lot_and_comes_out_as_a_letter_again
     (letter,) = lot.receive(1, hidden_for=timedelta())
 
     assert parked.new_ids == {"m0": "new b0"}
-    assert letter.trail == sent.trail
+    assert letter.metadata == sent.metadata
     assert {request["QueueUrl"] for _, request in sqs.calls} == {"https://sqs/1/parking"}

@@ -1,4 +1,4 @@
-"""What is known of a batch's letters from returns and books: bounds that hold, and nothing beyond them."""
+"""What is known of a batch's letters from returns and metrics: bounds that hold, and nothing beyond them."""
 
 from datetime import timedelta
 
@@ -7,16 +7,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from smart_redriver.engine.model.batch import Batch, Heard, Judged
-from smart_redriver.engine.model.books import Books
 from smart_redriver.engine.model.evidence import Evidence, Live, gather_evidence
+from smart_redriver.engine.model.queue_metrics import QueueMetrics
 from tests.unit.examples import NOW, a_batch, a_judged, ago
-from tests.unit.queue_books import BEGIN, MAX_RECEIVES, BookKeeper, known
+from tests.unit.queue_minutes import BEGIN, MAX_RECEIVES, MinuteKeeper, known
 
-# What books are needed for.
+# What metrics are needed for.
 
 
 @pytest.mark.parametrize(("max_receives", "tries"), [(1, 3), (2, 2), (3, 1)])
-def test_without_books_letters_count_that_must_have_failed_for_so_many_failed_tries(
+def test_without_metrics_letters_count_that_must_have_failed_for_so_many_failed_tries(
     max_receives: int, tries: int
 ) -> None:
     batch = a_batch(heard=Heard(tries=3))
@@ -26,7 +26,7 @@ def test_without_books_letters_count_that_must_have_failed_for_so_many_failed_tr
     assert evidence.failed_tries == tries
 
 
-def test_without_books_only_returns_are_known() -> None:
+def test_without_metrics_only_returns_are_known() -> None:
     batch = a_batch(suspects=2, returned=1, suspects_returned=1)
 
     evidence = gather_evidence(batch, [], None, max_receives=MAX_RECEIVES)
@@ -35,31 +35,31 @@ def test_without_books_only_returns_are_known() -> None:
 
 
 @pytest.mark.parametrize("minutes", [0, 1])
-def test_books_that_end_before_the_first_try_show_nothing_of_the_batch(minutes: int) -> None:
-    keeper = BookKeeper(BEGIN)
+def test_metrics_that_end_before_the_first_try_show_nothing_of_the_batch(minutes: int) -> None:
+    keeper = MinuteKeeper(BEGIN)
     if minutes:
         keeper.minute(sent=4, deleted=4)  # by others, ten minutes ago: no letter could be tried yet
 
     evidence = known(keeper, batch=a_batch(returned=1))
 
-    assert (evidence.succeeded, evidence.failed, evidence.has_books) == (0, 1, False)
+    assert (evidence.succeeded, evidence.failed, evidence.has_metrics) == (0, 1, False)
     assert not evidence.were_tried
 
 
-def test_books_are_whole_only_a_minute_after_the_last_letter_can_be_tried() -> None:
+def test_metrics_are_whole_only_a_minute_after_the_last_letter_can_be_tried() -> None:
     """What was delayed and is in no gauge yet would pass for moved."""
     batch = a_batch(last_try_at=ago(minutes=6))
-    keeper = BookKeeper(BEGIN).minute(sent=4).quiet(3)
+    keeper = MinuteKeeper(BEGIN).minute(sent=4).quiet(3)
 
     early = known(keeper, batch=batch)
     whole = known(keeper.quiet(2), batch=batch)
 
-    assert (early.has_books, whole.has_books) == (False, True)
+    assert (early.has_metrics, whole.has_metrics) == (False, True)
 
 
-def test_letters_that_others_sent_after_the_books_end_do_not_make_deletions_ours() -> None:
+def test_letters_that_others_sent_after_the_metrics_end_do_not_make_deletions_ours() -> None:
     """They are back already, and in no minute that is told yet: of four messages three live ones were deleted."""
-    keeper = BookKeeper(BEGIN).minute(sent=4).minute(sent=3, deleted=3, tries=4).quiet(1)
+    keeper = MinuteKeeper(BEGIN).minute(sent=4).minute(sent=3, deleted=3, tries=4).quiet(1)
     later, within = (
         a_batch(id=8, sent_at=ago(minutes=at), first_try_at=ago(minutes=at), size=3, returned=3)
         for at in (7, 9)
@@ -70,18 +70,18 @@ def test_letters_that_others_sent_after_the_books_end_do_not_make_deletions_ours
 
 
 def test_a_batch_of_the_last_minute_that_is_told_is_among_the_others() -> None:
-    keeper = BookKeeper(BEGIN).minute(sent=4).minute(sent=3, deleted=3, tries=4).quiet(1)
+    keeper = MinuteKeeper(BEGIN).minute(sent=4).minute(sent=3, deleted=3, tries=4).quiet(1)
     just_within = a_batch(id=8, sent_at=ago(minutes=8), size=3, returned=3)
 
     assert known(keeper, just_within).succeeded == 3
 
 
 @pytest.mark.parametrize(("minutes", "were_tried"), [(3, False), (4, True), (5, True)])
-def test_all_were_tried_when_books_cover_the_minute_after_the_last_try(
+def test_all_were_tried_when_metrics_cover_the_minute_after_the_last_try(
     minutes: int, were_tried: bool
 ) -> None:
     batch = a_batch(last_try_at=ago(minutes=6))
-    keeper = BookKeeper(BEGIN).minute(sent=4, deleted=4).quiet(minutes)
+    keeper = MinuteKeeper(BEGIN).minute(sent=4, deleted=4).quiet(minutes)
 
     assert known(keeper, batch=batch).were_tried == were_tried
 
@@ -96,7 +96,7 @@ def test_letters_of_a_batch_before_that_came_back_leave_the_successes_to_this_on
     """They were there when it was sent, and may have been deleted since; but they came back."""
     sent = 10 + minutes_before
     before = a_batch(id=6, sent_at=ago(minutes=sent), size=4, returned=4)
-    keeper = BookKeeper(ago(minutes=sent + 1)).minute(sent=4, tries=4, in_flight=4)
+    keeper = MinuteKeeper(ago(minutes=sent + 1)).minute(sent=4, tries=4, in_flight=4)
     for _ in range(minutes_before - 1):
         keeper.minute(in_flight=4)
     keeper.minute(sent=4, in_flight=4).minute(deleted=4, moved=4)
@@ -106,7 +106,7 @@ def test_letters_of_a_batch_before_that_came_back_leave_the_successes_to_this_on
 
 def test_before_another_batch_was_sent_its_letters_had_none_of_the_successes() -> None:
     after = a_batch(id=8, sent_at=ago(minutes=8), size=4)
-    keeper = BookKeeper(BEGIN).minute(sent=4).minute(deleted=4).minute(sent=4).quiet(1)
+    keeper = MinuteKeeper(BEGIN).minute(sent=4).minute(deleted=4).minute(sent=4).quiet(1)
 
     assert known(keeper, after).succeeded == 4
 
@@ -114,7 +114,7 @@ def test_before_another_batch_was_sent_its_letters_had_none_of_the_successes() -
 def test_of_several_batches_after_the_span_before_the_first_one_tells() -> None:
     first = a_batch(id=8, sent_at=ago(minutes=8), size=4)
     second = a_batch(id=9, sent_at=ago(minutes=7), size=4)
-    keeper = BookKeeper(BEGIN).minute(sent=4).minute(deleted=4).minute(sent=4).minute(sent=4)
+    keeper = MinuteKeeper(BEGIN).minute(sent=4).minute(deleted=4).minute(sent=4).minute(sent=4)
 
     assert known(keeper.quiet(1), first, second).succeeded == 4
 
@@ -122,7 +122,7 @@ def test_of_several_batches_after_the_span_before_the_first_one_tells() -> None:
 def test_nor_had_they_where_a_third_batch_was_sent_in_the_minute_of_the_first() -> None:
     beside = a_batch(id=6, size=1, returned=1)
     after = a_batch(id=8, sent_at=ago(minutes=8), size=4)
-    keeper = BookKeeper(BEGIN).minute(sent=5).minute(deleted=4, moved=1).minute(sent=4).quiet(1)
+    keeper = MinuteKeeper(BEGIN).minute(sent=5).minute(deleted=4, moved=1).minute(sent=4).quiet(1)
 
     assert known(keeper, beside, after).succeeded == 4
 
@@ -130,7 +130,7 @@ def test_nor_had_they_where_a_third_batch_was_sent_in_the_minute_of_the_first() 
 def test_what_came_back_of_a_batch_before_counts_where_a_third_was_sent_beside_this_one() -> None:
     before = a_batch(id=6, sent_at=ago(minutes=12), size=4, returned=4)
     beside = a_batch(id=5, size=1, returned=1)
-    keeper = BookKeeper(ago(minutes=13)).minute(sent=4, tries=4, in_flight=4).minute(in_flight=4)
+    keeper = MinuteKeeper(ago(minutes=13)).minute(sent=4, tries=4, in_flight=4).minute(in_flight=4)
     keeper.minute(sent=5, in_flight=4).minute(deleted=4, moved=5)
 
     assert known(keeper, before, beside).succeeded == 4
@@ -140,7 +140,7 @@ def test_of_several_batches_before_the_span_of_the_last_one_tells() -> None:
     """Letters of an earlier one went to the DLQ and nobody has met them: they may have been deleted."""
     earlier = a_batch(id=5, sent_at=ago(minutes=14), size=4)
     before = a_batch(id=6, sent_at=ago(minutes=12), size=4, returned=4)
-    keeper = BookKeeper(ago(minutes=15)).minute(sent=4).minute(moved=4)
+    keeper = MinuteKeeper(ago(minutes=15)).minute(sent=4).minute(moved=4)
     keeper.minute(sent=4, in_flight=4).minute(in_flight=4)
     keeper.minute(sent=4, in_flight=4).minute(deleted=4, moved=4)
 
@@ -153,7 +153,7 @@ def test_of_several_batches_before_the_span_of_an_earlier_one_tells_where_its_le
     """Some of the last one's letters came back, and some of the earlier one's were there until then."""
     earlier = a_batch(id=5, sent_at=ago(minutes=14), size=4, returned=4)
     before = a_batch(id=6, sent_at=ago(minutes=12), size=2, returned=2)
-    keeper = BookKeeper(ago(minutes=15)).minute(sent=4).minute(in_flight=4)
+    keeper = MinuteKeeper(ago(minutes=15)).minute(sent=4).minute(in_flight=4)
     keeper.minute(sent=2, in_flight=6).minute(in_flight=6)
     keeper.minute(sent=4, in_flight=10).minute(deleted=4, moved=6)
 
@@ -162,18 +162,18 @@ def test_of_several_batches_before_the_span_of_an_earlier_one_tells_where_its_le
 
 
 @pytest.mark.parametrize(("minutes_ago", "live"), [(8, 2), (7, 6), (6, 6)])
-def test_letters_that_are_sent_when_the_books_end_are_in_none_of_their_minutes(
+def test_letters_that_are_sent_when_the_metrics_end_are_in_none_of_their_minutes(
     minutes_ago: int, live: int
 ) -> None:
     later = a_batch(id=8, sent_at=ago(minutes=minutes_ago), size=4)
-    keeper = BookKeeper(BEGIN).minute(sent=10).quiet(2)
+    keeper = MinuteKeeper(BEGIN).minute(sent=10).quiet(2)
 
     assert known(keeper, later).live.met == live
 
 
-def test_a_span_that_ends_before_the_books_begin_shows_no_success() -> None:
+def test_a_span_that_ends_before_the_metrics_begin_shows_no_success() -> None:
     after = a_batch(id=8, sent_at=ago(minutes=8))
-    keeper = BookKeeper(ago(minutes=5)).quiet(2)
+    keeper = MinuteKeeper(ago(minutes=5)).quiet(2)
 
     assert known(keeper, after).succeeded == 0
 
@@ -182,14 +182,14 @@ def test_a_span_that_ends_before_the_books_begin_shows_no_success() -> None:
 
 
 def test_on_a_quiet_queue_every_delete_is_a_letter_that_succeeded() -> None:
-    evidence = known(BookKeeper(BEGIN).minute(sent=4).minute(deleted=3, tries=1, in_flight=1))
+    evidence = known(MinuteKeeper(BEGIN).minute(sent=4).minute(deleted=3, tries=1, in_flight=1))
 
     assert (evidence.succeeded, evidence.failed) == (3, 0)
     assert evidence.is_still_there
 
 
 def test_on_a_quiet_queue_what_is_neither_deleted_nor_there_has_failed() -> None:
-    keeper = BookKeeper(BEGIN).minute(sent=4).minute(deleted=1, tries=3, in_flight=3)
+    keeper = MinuteKeeper(BEGIN).minute(sent=4).minute(deleted=1, tries=3, in_flight=3)
 
     evidence = known(keeper.minute(moved=3).quiet(2))
 
@@ -200,26 +200,26 @@ def test_on_a_quiet_queue_what_is_neither_deleted_nor_there_has_failed() -> None
 
 def test_nothing_counts_as_failed_while_letters_may_not_be_entered_yet() -> None:
     batch = a_batch(last_try_at=ago(minutes=5))
-    keeper = BookKeeper(BEGIN).minute(sent=4).minute(deleted=1, moved=3).quiet(2)
+    keeper = MinuteKeeper(BEGIN).minute(sent=4).minute(deleted=1, moved=3).quiet(2)
 
     assert known(keeper, batch=batch).failed == 0
 
 
-def test_a_return_that_was_seen_is_a_failure_whatever_the_books_say() -> None:
-    keeper = BookKeeper(BEGIN).minute(sent=4).minute(tries=4, in_flight=4)
+def test_a_return_that_was_seen_is_a_failure_whatever_the_metrics_say() -> None:
+    keeper = MinuteKeeper(BEGIN).minute(sent=4).minute(tries=4, in_flight=4)
 
     assert known(keeper, batch=a_batch(returned=2)).failed == 2
 
 
 def test_a_letter_that_was_seen_again_did_not_succeed_however_many_deletes_were_counted() -> None:
     """A consumer may delete a message and let it fail all the same, or delete it twice."""
-    keeper = BookKeeper(BEGIN).minute(sent=4).minute(deleted=4)
+    keeper = MinuteKeeper(BEGIN).minute(sent=4).minute(deleted=4)
 
     assert known(keeper, batch=a_batch(returned=1)).succeeded == 3
 
 
 def test_of_what_left_for_the_dlq_suspects_are_taken_to_be_the_first() -> None:
-    keeper = BookKeeper(BEGIN).minute(sent=4).minute(deleted=1).minute(moved=3).quiet(2)
+    keeper = MinuteKeeper(BEGIN).minute(sent=4).minute(deleted=1).minute(moved=3).quiet(2)
 
     evidence = known(keeper, batch=a_batch(suspects=2))
 
@@ -228,7 +228,7 @@ def test_of_what_left_for_the_dlq_suspects_are_taken_to_be_the_first() -> None:
 
 def test_a_long_visibility_timeout_leaves_letters_in_hand_and_shows_neither_end() -> None:
     batch = a_batch(size=300, due_at=NOW + timedelta(hours=7))
-    keeper = BookKeeper(BEGIN).minute(sent=300).minute(tries=300, in_flight=300)
+    keeper = MinuteKeeper(BEGIN).minute(sent=300).minute(tries=300, in_flight=300)
     keeper.minute(in_flight=300).minute(in_flight=300)
 
     evidence = known(keeper, batch=batch)
@@ -240,13 +240,13 @@ def test_a_long_visibility_timeout_leaves_letters_in_hand_and_shows_neither_end(
 
 def test_deletes_acquit_letters_long_before_the_visibility_timeouts_are_over() -> None:
     batch = a_batch(size=300, due_at=NOW + timedelta(hours=7))
-    keeper = BookKeeper(BEGIN).minute(sent=300).minute(deleted=280, tries=20, in_flight=20)
+    keeper = MinuteKeeper(BEGIN).minute(sent=300).minute(deleted=280, tries=20, in_flight=20)
 
     assert known(keeper, batch=batch).succeeded == 280
 
 
 def test_a_receive_that_came_to_nothing_is_told_whoevers_message_it_was() -> None:
-    keeper = BookKeeper(BEGIN).minute(sent=4).minute(tries=4, in_flight=4).minute(tries=4)
+    keeper = MinuteKeeper(BEGIN).minute(sent=4).minute(tries=4, in_flight=4).minute(tries=4)
 
     evidence = known(keeper.quiet(1))
 
@@ -259,13 +259,13 @@ def test_failed_tries_are_others_only_beyond_what_our_own_letters_can_have_had(
     tries: int, others: int
 ) -> None:
     """Each of the four letters may be received three times before it is back in the DLQ."""
-    keeper = BookKeeper(BEGIN).minute(sent=10).minute(tries=tries).quiet(1)
+    keeper = MinuteKeeper(BEGIN).minute(sent=10).minute(tries=tries).quiet(1)
 
     assert known(keeper).others_failed_tries == others
 
 
 def test_letters_of_another_batch_of_the_same_time_may_have_had_the_failed_tries() -> None:
-    keeper = BookKeeper(BEGIN).minute(sent=10).minute(tries=20).quiet(1)
+    keeper = MinuteKeeper(BEGIN).minute(sent=10).minute(tries=20).quiet(1)
 
     assert known(keeper, a_judged(2)).others_failed_tries == 20 - (4 + 2) * MAX_RECEIVES
     assert known(keeper, a_judged(2, minutes=20)).others_failed_tries == 20 - 4 * MAX_RECEIVES
@@ -275,7 +275,7 @@ def test_letters_of_another_batch_of_the_same_time_may_have_had_the_failed_tries
 
 def test_letters_of_an_earlier_batch_that_may_still_be_out_may_have_had_them_too() -> None:
     """Where a message takes long to fail, two batches are tried side by side: neither is an outage of the other."""
-    keeper = BookKeeper(BEGIN).minute(sent=10).minute(tries=30).quiet(1)
+    keeper = MinuteKeeper(BEGIN).minute(sent=10).minute(tries=30).quiet(1)
     earlier = a_batch(id=6, size=3, returned=1, sent_at=ago(minutes=20))
     judged = a_judged(5, minutes=20, unaccounted=1)
 
@@ -284,7 +284,7 @@ def test_letters_of_an_earlier_batch_that_may_still_be_out_may_have_had_them_too
 
 
 def test_letters_that_nobody_has_received_yet_were_not_tried() -> None:
-    assert not known(BookKeeper(BEGIN).minute(sent=4).quiet(4)).were_tried
+    assert not known(MinuteKeeper(BEGIN).minute(sent=4).quiet(4)).were_tried
 
 
 # Beside others' messages.
@@ -294,7 +294,7 @@ def test_letters_that_nobody_has_received_yet_were_not_tried() -> None:
 def test_beside_live_messages_a_success_is_one_that_they_cannot_have_had(
     deleted: int, succeeded: int
 ) -> None:
-    keeper = BookKeeper(BEGIN).minute(sent=10).minute(deleted=deleted).quiet(2)
+    keeper = MinuteKeeper(BEGIN).minute(sent=10).minute(deleted=deleted).quiet(2)
 
     assert known(keeper).succeeded == succeeded
 
@@ -303,13 +303,13 @@ def test_beside_live_messages_a_success_is_one_that_they_cannot_have_had(
 def test_beside_live_messages_a_failure_is_one_that_they_cannot_have_had(
     moved: int, failed: int
 ) -> None:
-    keeper = BookKeeper(BEGIN).minute(sent=10).minute(moved=moved).quiet(2)
+    keeper = MinuteKeeper(BEGIN).minute(sent=10).minute(moved=moved).quiet(2)
 
     assert known(keeper).failed == failed
 
 
 def test_messages_that_were_there_before_are_others_too() -> None:
-    keeper = BookKeeper(BEGIN, present=6).minute(sent=4).minute(deleted=7).quiet(2)
+    keeper = MinuteKeeper(BEGIN, present=6).minute(sent=4).minute(deleted=7).quiet(2)
 
     evidence = known(keeper)
 
@@ -320,7 +320,7 @@ def test_messages_that_were_there_before_are_others_too() -> None:
 def test_live_messages_died_where_neither_letters_nor_what_was_there_before_can_have(
     present: int, moved: int, died: int
 ) -> None:
-    keeper = BookKeeper(BEGIN, present=present).minute(sent=10).minute(moved=moved).quiet(2)
+    keeper = MinuteKeeper(BEGIN, present=present).minute(sent=10).minute(moved=moved).quiet(2)
 
     assert known(keeper).live.failed == died
 
@@ -350,7 +350,7 @@ def test_it_is_mixed_where_a_tenth_fails_and_others_succeed(
 
 def test_another_batch_of_the_same_time_may_have_had_the_successes() -> None:
     other = a_batch(id=8, size=3, sent_at=ago(minutes=9))
-    keeper = BookKeeper(BEGIN).minute(sent=4).minute(sent=3, deleted=5).quiet(2)
+    keeper = MinuteKeeper(BEGIN).minute(sent=4).minute(sent=3, deleted=5).quiet(2)
 
     assert known(keeper, other).succeeded == 2
 
@@ -363,14 +363,16 @@ def test_another_batch_of_the_same_time_may_have_had_the_successes() -> None:
 def test_letters_of_another_batch_that_were_seen_again_had_no_success(
     other: Batch | Judged,
 ) -> None:
-    keeper = BookKeeper(BEGIN).minute(sent=4).minute(sent=3, deleted=4).quiet(2)
+    keeper = MinuteKeeper(BEGIN).minute(sent=4).minute(sent=3, deleted=4).quiet(2)
 
     assert known(keeper, other).succeeded == 3
 
 
 def test_letters_that_return_from_another_batch_are_not_charged_to_this_one() -> None:
     """All four letters of this batch were deleted; nine of ten that went a minute later came back."""
-    keeper = BookKeeper(BEGIN).minute(sent=4).minute(sent=10, deleted=4).minute(deleted=1, moved=9)
+    keeper = (
+        MinuteKeeper(BEGIN).minute(sent=4).minute(sent=10, deleted=4).minute(deleted=1, moved=9)
+    )
 
     evidence = known(keeper.quiet(3), a_judged(10, returned=9))
 
@@ -378,13 +380,13 @@ def test_letters_that_return_from_another_batch_are_not_charged_to_this_one() ->
 
 
 def test_a_batch_that_was_sent_before_the_span_takes_nothing_from_its_successes() -> None:
-    keeper = BookKeeper(BEGIN).minute(sent=4).minute(deleted=4)
+    keeper = MinuteKeeper(BEGIN).minute(sent=4).minute(deleted=4)
 
     assert known(keeper, a_judged(50, minutes=20)).succeeded == 4
 
 
 def test_the_batch_itself_among_the_others_is_not_counted_twice() -> None:
-    keeper = BookKeeper(BEGIN).minute(sent=4).minute(deleted=3, tries=1, in_flight=1)
+    keeper = MinuteKeeper(BEGIN).minute(sent=4).minute(deleted=3, tries=1, in_flight=1)
 
     assert known(keeper, a_batch()) == known(keeper)
 
@@ -410,7 +412,7 @@ def test_no_more_is_known_of_any_batch_than_what_is_true(
 ) -> None:
     size, others_size = sum(mine.values()), sum(others.values())
     total = {fate: mine[fate] + others[fate] + live[fate] for fate in mine}
-    keeper = BookKeeper(BEGIN).minute(sent=sum(total.values()))
+    keeper = MinuteKeeper(BEGIN).minute(sent=sum(total.values()))
     keeper.minute(deleted=total["succeeded"], moved=total["failed"]).quiet(2)
     batch = a_batch(size=max(1, size), suspects=min(suspects, size))
     beside = a_judged(others_size, returned=min(seen, others["failed"]), minutes=10)
@@ -426,7 +428,7 @@ def test_no_more_is_known_of_any_batch_than_what_is_true(
 
 @given(FATES)
 def test_on_a_quiet_queue_all_that_is_true_is_known(mine: Fates) -> None:
-    keeper = BookKeeper(BEGIN).minute(sent=sum(mine.values()))
+    keeper = MinuteKeeper(BEGIN).minute(sent=sum(mine.values()))
     keeper.minute(deleted=mine["succeeded"], moved=mine["failed"]).quiet(2)
 
     evidence = known(keeper, batch=a_batch(size=max(1, sum(mine.values()))))
@@ -439,7 +441,7 @@ def test_a_return_that_is_seen_makes_no_letter_of_its_batch_more_successful(
     mine: Fates, live: Fates, seen: int
 ) -> None:
     size = max(1, sum(mine.values()))
-    keeper = BookKeeper(BEGIN).minute(sent=size + sum(live.values()))
+    keeper = MinuteKeeper(BEGIN).minute(sent=size + sum(live.values()))
     keeper.minute(deleted=mine["succeeded"] + live["succeeded"], moved=mine["failed"]).quiet(2)
 
     unseen = known(keeper, batch=a_batch(size=size))
@@ -449,17 +451,17 @@ def test_a_return_that_is_seen_makes_no_letter_of_its_batch_more_successful(
     assert after.failed >= unseen.failed
 
 
-def test_books_of_no_minute_are_as_good_as_none_and_may_still_come() -> None:
-    evidence = gather_evidence(a_batch(returned=1), [], Books(), max_receives=MAX_RECEIVES)
+def test_metrics_of_no_minute_are_as_good_as_none_and_may_still_come() -> None:
+    evidence = gather_evidence(a_batch(returned=1), [], QueueMetrics(), max_receives=MAX_RECEIVES)
 
-    assert evidence == Evidence(failed=1, are_books_late=True)
+    assert evidence == Evidence(failed=1, are_metrics_late=True)
 
 
 @pytest.mark.parametrize("minutes", range(4))
-def test_books_are_late_until_they_tell_of_the_first_tries(minutes: int) -> None:
-    keeper = BookKeeper(BEGIN).minute(sent=2).quiet(minutes)
+def test_metrics_are_late_until_they_tell_of_the_first_tries(minutes: int) -> None:
+    keeper = MinuteKeeper(BEGIN).minute(sent=2).quiet(minutes)
 
     evidence = known(keeper, batch=a_batch(size=2))
 
-    assert evidence.are_books_late != evidence.has_books
-    assert (evidence.has_books, minutes >= 1) in {(True, True), (False, False)}
+    assert evidence.are_metrics_late != evidence.has_metrics
+    assert (evidence.has_metrics, minutes >= 1) in {(True, True), (False, False)}

@@ -164,7 +164,7 @@ def test_a_circuit_of_the_first_edition_is_read_without_its_account_of_the_depth
 
 
 def test_a_batch_of_the_first_edition_is_older_than_any_that_counts_as_evidence_today() -> None:
-    """Its size is not known, so none of its letters may be taken out of the books of another batch's time."""
+    """Its size is not known, so none of its letters may be taken out of the metrics of another batch's time."""
     item = circuit_to_item(a_circuit()) | {"Judged": {"L": [{"S": "4:2:F:1:3"}]}}
 
     (judged,) = circuit_from_item(QUEUE, item).judged

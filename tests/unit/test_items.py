@@ -15,8 +15,8 @@ from smart_redriver.engine.aws.items import (
     circuit_to_item,
     entry_from_item,
     entry_to_item,
-    kept_trail_from_item,
-    kept_trail_to_item,
+    kept_metadata_from_item,
+    kept_metadata_to_item,
     lease_key,
     message_key,
 )
@@ -24,7 +24,7 @@ from smart_redriver.engine.model.batch import JUDGED_KEPT, CauseCount, Heard, Ju
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.permit import MOST_PENDING
 from smart_redriver.engine.triage.ledger import Entry, Status
-from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, a_trail, ago, an_entry
+from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, ago, an_entry, some_metadata
 
 INSTANTS = st.datetimes(
     min_value=datetime(2020, 1, 1),  # noqa: DTZ001 - Hypothesis adds the zone
@@ -82,18 +82,18 @@ def test_an_entry_of_a_queue_that_numbers_its_letters_is_read_as_it_was_written(
     assert entry_from_item(entry_to_item(entry, NOW, "shop/orders")) == entry
 
 
-def test_a_trail_kept_for_a_copy_is_read_as_it_was_written() -> None:
-    trail = a_trail(first_seen=ago(hours=1))
+def test_redrive_metadata_kept_for_a_copy_is_read_as_it_was_written() -> None:
+    metadata = some_metadata(first_seen=ago(hours=1))
 
-    item = kept_trail_to_item("copy", trail, NOW)
+    item = kept_metadata_to_item("copy", metadata, NOW)
 
-    assert kept_trail_from_item(item) == trail
+    assert kept_metadata_from_item(item) == metadata
     assert item["PK"] == {"S": "MESSAGE#copy"}
     assert item["TTL"] == {"N": str(int((NOW + ENTRY_KEPT).timestamp()))}
 
 
-def test_a_ledger_entry_is_no_kept_trail() -> None:
-    assert kept_trail_from_item(entry_to_item(an_entry(), NOW)) is None
+def test_a_ledger_entry_is_no_kept_metadata() -> None:
+    assert kept_metadata_from_item(entry_to_item(an_entry(), NOW)) is None
 
 
 def test_the_keys_are_those_that_people_look_for() -> None:

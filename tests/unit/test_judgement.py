@@ -85,7 +85,7 @@ def test_what_the_letters_show_lets_the_window_grow_more_than_what_others_vouch_
 
 def test_what_succeeded_beside_others_that_fail_is_what_did_not_come_back() -> None:
     others_fail = Evidence(
-        failed=1, met=10, deleted=3, others_failed_tries=4, were_tried=True, has_books=True
+        failed=1, met=10, deleted=3, others_failed_tries=4, were_tried=True, has_metrics=True
     )
 
     assert Case(evidence=others_fail).judge().shown_window == GROWTH_WHERE_SHOWN * 3

@@ -1,4 +1,4 @@
-"""The ledger in the state table: entries, kept trails, and items that nobody can read."""
+"""The ledger in the state table: entries, kept metadata, and items that nobody can read."""
 
 from typing import Any
 
@@ -8,22 +8,22 @@ from fakes.dynamodb import FakeDynamoDb
 from smart_redriver.engine.aws.items import message_key
 from smart_redriver.engine.aws.state_table import Known, StateStore
 from smart_redriver.engine.errors import CallFailed
-from smart_redriver.engine.reports.processing import Told
-from tests.unit.examples import NOW, QUEUE, a_trail, ahead, an_entry
+from smart_redriver.engine.reports.processing import ReceivedOutcome
+from tests.unit.examples import NOW, QUEUE, ahead, an_entry, some_metadata
 from tests.unit.outcomes import an_outcome
 from tests.unit.stores import TABLE, Unwilling, item
 
 
-def test_the_ledger_gives_back_entries_and_kept_trails_by_their_own_ids(
+def test_the_ledger_gives_back_entries_and_kept_metadata_by_their_own_ids(
     store: StateStore, other: StateStore
 ) -> None:
-    entry, trail = an_entry(original_id="a"), a_trail(original_id="b")
+    entry, metadata = an_entry(original_id="a"), some_metadata(original_id="b")
 
-    store.write_ledger([entry], [("copy of b", trail)], NOW)
+    store.write_ledger([entry], [("copy of b", metadata)], NOW)
     known = other.read_ledger(["a", "copy of b", "unknown"])
 
     assert known.entries == {"a": entry}
-    assert known.trails == {"copy of b": trail}
+    assert known.metadata == {"copy of b": metadata}
 
 
 def test_queues_that_number_their_letters_themselves_share_a_table_and_no_entry(
@@ -34,14 +34,14 @@ def test_queues_that_number_their_letters_themselves_share_a_table_and_no_entry(
         StateStore(dynamodb, TABLE, one, letters_within=one) for one in ("orders", "charges")
     )
     entry, outcome = an_entry(original_id="dlq-1"), an_outcome(original_id="dlq-1")
-    told = Told(outcome=outcome, at=NOW)
+    told = ReceivedOutcome(outcome=outcome, at=NOW)
 
-    orders.write_ledger([entry], [("job-7", a_trail(original_id="dlq-1"))], NOW)
+    orders.write_ledger([entry], [("job-7", some_metadata(original_id="dlq-1"))], NOW)
     orders.write_failures([told], ahead(minutes=60))
     known = orders.read_ledger(["dlq-1", "job-7"])
 
     assert known.entries == {"dlq-1": entry}
-    assert known.trails == {"job-7": a_trail(original_id="dlq-1")}
+    assert known.metadata == {"job-7": some_metadata(original_id="dlq-1")}
     assert item(dynamodb, "FAILURE/orders#dlq-1") is not None
     assert charges.read_ledger(["dlq-1", "job-7"]) == Known()
     assert item(dynamodb, "FAILURE#dlq-1") is item(dynamodb, "FAILURE/charges#dlq-1") is None
@@ -93,8 +93,12 @@ def test_an_entry_expires_long_after_it_was_written(
 
 @pytest.mark.parametrize(
     "damage",
-    [{}, {"Trail": {"S": "not a trail"}}, {"Queue": {"S": QUEUE}, "Status": {"S": "LOST"}}],
-    ids=["an empty entry", "a kept trail that does not parse", "an unknown status"],
+    [
+        {},
+        {"Trail": {"S": "not redrive metadata"}},
+        {"Queue": {"S": QUEUE}, "Status": {"S": "LOST"}},
+    ],
+    ids=["an empty entry", "kept metadata that does not parse", "an unknown status"],
 )
 def test_an_entry_that_cannot_be_read_stops_the_pass_by_name(
     dynamodb: FakeDynamoDb, store: StateStore, damage: dict[str, Any]

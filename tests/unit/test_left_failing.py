@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from smart_redriver.engine.model.batch import Verdict
-from smart_redriver.engine.model.books import Account, Books
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.judging import judge_left_failing
+from smart_redriver.engine.model.queue_metrics import Account, QueueMetrics
 from tests.unit.circuits import ROLL, SETTINGS
 from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, ago
-from tests.unit.queue_books import a_minute
+from tests.unit.queue_minutes import a_minute
 
 FAILED = a_judged(5, generation=2, verdict=Verdict.FAILURE, is_strike=False)
 
@@ -23,10 +23,10 @@ def a_failing(**changes: Any) -> Circuit:
 
 
 def since_then(**of_last_minute: int) -> Account:
-    """The books since a minute in which all five were in flight."""
+    """The metrics since a minute in which all five were in flight."""
     before = a_minute(19, in_flight=5)
-    books = Books((before, a_minute(18, in_flight=5), a_minute(1, **of_last_minute)))
-    account = books.account(ago(minutes=18))
+    metrics = QueueMetrics((before, a_minute(18, in_flight=5), a_minute(1, **of_last_minute)))
+    account = metrics.account(ago(minutes=18))
     assert account is not None
     return account
 
@@ -55,7 +55,7 @@ def test_it_halves_no_window_that_was_not_tried() -> None:
 @pytest.mark.parametrize(
     ("account", "why"),
     [
-        (None, "the books can't be asked"),
+        (None, "the metrics can't be asked"),
         (since_then(in_flight=5), "they are still in hand"),
         (since_then(received=4, in_flight=5), "only some were tried again"),
         (since_then(received=5, in_flight=4, deleted=1), "one succeeded"),

@@ -1,4 +1,4 @@
-"""A letter's identity: the trail that it carries, and what SQS counts against its size."""
+"""A letter's identity: the metadata that it carries, and what SQS counts against its size."""
 
 import json
 from contextlib import suppress
@@ -10,19 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smart_redriver.engine.messages.letter import (
-    TRAIL_ATTRIBUTE,
+    METADATA_ATTRIBUTE,
     Attribute,
-    Trail,
+    RedriveMetadata,
     attribute_size,
-    read_trail,
-    trail_attribute,
+    metadata_attribute,
+    read_metadata,
     without_lineage,
 )
 from smart_redriver.engine.messages.outgoing import Outgoing
-from tests.unit.examples import QUEUE, a_letter, a_trail
+from tests.unit.examples import QUEUE, a_letter, some_metadata
 
-TRAILS = st.builds(
-    Trail,
+METADATA = st.builds(
+    RedriveMetadata,
     queue=st.text(),
     original_id=st.from_regex(r"[A-Za-z0-9_-]{1,100}", fullmatch=True),
     redrive_count=st.integers(0, 1000),
@@ -41,51 +41,53 @@ FIELDS = ("queue", "id", "n", "seen", "batch", "gen")
 
 
 def carried(text: str) -> dict[str, Attribute]:
-    return {TRAIL_ATTRIBUTE: {"DataType": "String", "StringValue": text}}
+    return {METADATA_ATTRIBUTE: {"DataType": "String", "StringValue": text}}
 
 
 def encoded(**changes: Any) -> str:
-    return json.dumps(json.loads(a_trail().encode()) | changes)
+    return json.dumps(json.loads(some_metadata().encode()) | changes)
 
 
-@given(TRAILS)
-def test_a_trail_survives_its_own_encoding(trail: Trail) -> None:
-    assert Trail.decode(trail.encode()) == trail
+@given(METADATA)
+def test_redrive_metadata_survives_its_own_encoding(metadata: RedriveMetadata) -> None:
+    assert RedriveMetadata.decode(metadata.encode()) == metadata
 
 
-def test_a_trail_names_its_fields_as_older_copies_do() -> None:
-    trail = a_trail(first_seen=datetime(2026, 1, 1, tzinfo=UTC))
+def test_redrive_metadata_names_its_fields_as_older_copies_do() -> None:
+    metadata = some_metadata(first_seen=datetime(2026, 1, 1, tzinfo=UTC))
 
-    assert trail.encode() == (
+    assert metadata.encode() == (
         '{"queue":"orders","id":"first","n":1,"seen":1767225600,"batch":7,"gen":2}'
     )
 
 
-def test_a_trail_names_the_group_that_its_letter_was_sent_for_only_where_there_is_one() -> None:
-    trail = a_trail(sent_for="shop")
+def test_redrive_metadata_names_the_group_that_its_letter_was_sent_for_only_where_there_is_one() -> (
+    None
+):
+    metadata = some_metadata(sent_for="shop")
 
-    assert Trail.decode(trail.encode()) == trail
-    assert json.loads(trail.encode())["for"] == "shop"
-    assert "for" not in json.loads(a_trail().encode())
+    assert RedriveMetadata.decode(metadata.encode()) == metadata
+    assert json.loads(metadata.encode())["for"] == "shop"
+    assert "for" not in json.loads(some_metadata().encode())
 
 
 def decodes_or_raises_value_error(text: str) -> None:
     with suppress(ValueError):
-        Trail.decode(text)
+        RedriveMetadata.decode(text)
 
 
 @given(st.text())
-def test_any_text_is_a_trail_or_a_value_error(text: str) -> None:
+def test_any_text_is_redrive_metadata_or_a_value_error(text: str) -> None:
     decodes_or_raises_value_error(text)
 
 
 @given(JSON)
-def test_any_json_is_a_trail_or_a_value_error(value: Any) -> None:
+def test_any_json_is_redrive_metadata_or_a_value_error(value: Any) -> None:
     decodes_or_raises_value_error(json.dumps(value))
 
 
 @given(st.fixed_dictionaries(dict.fromkeys(FIELDS, JSON)))
-def test_any_values_in_a_trails_fields_are_a_trail_or_a_value_error(fields: Any) -> None:
+def test_any_values_in_redrive_metadata_are_redrive_metadata_or_a_value_error(fields: Any) -> None:
     decodes_or_raises_value_error(json.dumps(fields))
 
 
@@ -111,18 +113,18 @@ def test_any_values_in_a_trails_fields_are_a_trail_or_a_value_error(fields: Any)
     ],
     ids=lambda text: text[:40] or "empty",
 )
-def test_what_is_no_trail_is_refused_with_a_value_error(text: str) -> None:
-    with pytest.raises(ValueError, match="not a redrive trail"):
-        Trail.decode(text)
+def test_what_is_no_metadata_is_refused_with_a_value_error(text: str) -> None:
+    with pytest.raises(ValueError, match="not redrive metadata"):
+        RedriveMetadata.decode(text)
 
 
 @pytest.mark.parametrize("field", FIELDS)
-def test_a_trail_without_one_of_its_fields_is_refused(field: str) -> None:
-    fields = json.loads(a_trail().encode())
+def test_redrive_metadata_without_one_of_its_fields_is_refused(field: str) -> None:
+    fields = json.loads(some_metadata().encode())
     del fields[field]
 
-    with pytest.raises(ValueError, match="not a redrive trail"):
-        Trail.decode(json.dumps(fields))
+    with pytest.raises(ValueError, match="not redrive metadata"):
+        RedriveMetadata.decode(json.dumps(fields))
 
 
 @pytest.mark.parametrize(
@@ -136,43 +138,46 @@ def test_a_trail_without_one_of_its_fields_is_refused(field: str) -> None:
     ],
     ids=["an id beyond DynamoDB's 2 KB key", "half a surrogate", "count", "batch", "generation"],
 )
-def test_a_trail_that_the_ledger_cannot_store_is_refused(text: str) -> None:
-    """A forged trail must not stop a pass: its id becomes a table key, its numbers become attributes.
+def test_redrive_metadata_that_the_ledger_cannot_store_is_refused(text: str) -> None:
+    """Forged metadata must not stop a pass: its id becomes a table key, its numbers become attributes.
 
     An id of more than 2,048 bytes fails BatchGetItem and with it the whole pass; a number of more than 38 digits
     raises decimal.Rounded out of the pass after the send, before the delete.
     """
-    with pytest.raises(ValueError, match="not a redrive trail"):
-        Trail.decode(text)
+    with pytest.raises(ValueError, match="not redrive metadata"):
+        RedriveMetadata.decode(text)
 
 
 @pytest.mark.parametrize("field", ["redrive_count", "batch", "generation"])
-def test_a_trails_numbers_end_at_a_million_millions(field: str) -> None:
+def test_redrive_metadata_numbers_end_at_a_million_millions(field: str) -> None:
     most: dict[str, Any] = {field: 10**12}
     beyond: dict[str, Any] = {field: 10**12 + 1}
 
-    assert Trail.decode(a_trail(**most).encode()) == a_trail(**most)
+    assert RedriveMetadata.decode(some_metadata(**most).encode()) == some_metadata(**most)
     with pytest.raises(ValueError, match="out of bounds"):
-        Trail.decode(a_trail(**beyond).encode())
+        RedriveMetadata.decode(some_metadata(**beyond).encode())
 
 
-def test_a_letter_without_a_trail_has_none_and_no_fault() -> None:
-    assert read_trail({"colour": {"DataType": "String", "StringValue": "red"}}, {QUEUE}) == (
+def test_a_letter_without_metadata_has_none_and_no_fault() -> None:
+    assert read_metadata({"colour": {"DataType": "String", "StringValue": "red"}}, {QUEUE}) == (
         None,
         None,
     )
 
 
-def test_a_trail_is_found_among_the_attributes() -> None:
-    trail = a_trail(first_seen=datetime(2026, 1, 1, tzinfo=UTC))
+def test_redrive_metadata_is_found_among_the_attributes() -> None:
+    metadata = some_metadata(first_seen=datetime(2026, 1, 1, tzinfo=UTC))
 
-    assert read_trail({TRAIL_ATTRIBUTE: trail_attribute(trail)}, {QUEUE}) == (trail, None)
+    assert read_metadata({METADATA_ATTRIBUTE: metadata_attribute(metadata)}, {QUEUE}) == (
+        metadata,
+        None,
+    )
 
 
-def test_a_trail_that_names_another_queue_counts_as_absent() -> None:
-    attributes = carried(a_trail(queue="invoices").encode())
+def test_redrive_metadata_that_names_another_queue_counts_as_absent() -> None:
+    attributes = carried(some_metadata(queue="invoices").encode())
 
-    assert read_trail(attributes, {QUEUE}) == (None, "the trail names another queue")
+    assert read_metadata(attributes, {QUEUE}) == (None, "the metadata names another queue")
 
 
 @pytest.mark.parametrize(
@@ -184,32 +189,36 @@ def test_a_trail_that_names_another_queue_counts_as_absent() -> None:
         {},
     ],
 )
-def test_a_trail_that_does_not_parse_counts_as_absent_and_says_why(attribute: Attribute) -> None:
-    trail, fault = read_trail({TRAIL_ATTRIBUTE: attribute}, {QUEUE})
+def test_redrive_metadata_that_does_not_parse_counts_as_absent_and_says_why(
+    attribute: Attribute,
+) -> None:
+    metadata, fault = read_metadata({METADATA_ATTRIBUTE: attribute}, {QUEUE})
 
-    assert trail is None
+    assert metadata is None
     assert fault is not None
-    assert fault.startswith("not a redrive trail")
+    assert fault.startswith("not redrive metadata")
 
 
 def test_a_letters_fault_never_quotes_the_attribute() -> None:
-    _, fault = read_trail(carried("4111 1111 1111 1111"), {QUEUE})
+    _, fault = read_metadata(carried("4111 1111 1111 1111"), {QUEUE})
 
     assert "4111" not in str(fault)
 
 
-def test_a_first_visit_is_known_by_its_message_id_and_a_return_by_its_trail() -> None:
+def test_a_first_visit_is_known_by_its_message_id_and_a_return_by_its_metadata() -> None:
     first = a_letter(message_id="a")
-    returned = a_letter(message_id="b", trail=a_trail(original_id="a"))
+    returned = a_letter(message_id="b", metadata=some_metadata(original_id="a"))
 
     assert (first.original_id, returned.original_id) == ("a", "a")
 
 
-def test_a_trail_kept_in_the_ledger_takes_the_place_of_a_faulty_one() -> None:
-    letter = a_letter(trail_fault="not a redrive trail").with_trail(a_trail(original_id="a"))
+def test_redrive_metadata_kept_in_the_ledger_takes_the_place_of_a_faulty_one() -> None:
+    letter = a_letter(metadata_fault="not redrive metadata").with_metadata(
+        some_metadata(original_id="a")
+    )
 
     assert letter.original_id == "a"
-    assert letter.trail_fault is None
+    assert letter.metadata_fault is None
 
 
 @pytest.mark.parametrize(
@@ -237,21 +246,26 @@ def test_a_letters_size_is_its_body_and_all_its_attributes_in_bytes() -> None:
 
 
 @pytest.mark.parametrize(("count", "has_room"), [(0, True), (9, True), (10, False)])
-def test_the_tenth_attribute_leaves_no_room_for_a_trail(count: int, has_room: bool) -> None:
+def test_the_tenth_attribute_leaves_no_room_for_metadata(count: int, has_room: bool) -> None:
     attributes = {f"a{n}": {"DataType": "String", "StringValue": "1"} for n in range(count)}
 
     letter = a_letter(attributes=attributes)
 
-    assert Outgoing(letter=letter, trail=a_trail(), size_limit=2_000).carries_trail is has_room
+    assert (
+        Outgoing(letter=letter, metadata=some_metadata(), size_limit=2_000).carries_metadata
+        is has_room
+    )
 
 
 @pytest.mark.parametrize(("spare", "has_room"), [(0, True), (-1, False)])
-def test_a_trail_fits_to_the_last_byte_of_the_size_limit(spare: int, has_room: bool) -> None:
-    trail = a_trail()
+def test_redrive_metadata_fits_to_the_last_byte_of_the_size_limit(
+    spare: int, has_room: bool
+) -> None:
+    metadata = some_metadata()
     letter = a_letter(body="x" * 500)
-    limit = 500 + attribute_size(TRAIL_ATTRIBUTE, trail_attribute(trail)) + spare
+    limit = 500 + attribute_size(METADATA_ATTRIBUTE, metadata_attribute(metadata)) + spare
 
-    assert Outgoing(letter=letter, trail=trail, size_limit=limit).carries_trail is has_room
+    assert Outgoing(letter=letter, metadata=metadata, size_limit=limit).carries_metadata is has_room
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""When it is worth listening for reports every few seconds, and what the passes of one visit say together."""
+"""When it is worth listening for reports every few seconds, and what the passes of one invocation say together."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from smart_redriver.engine.errors import CallFailed
-from smart_redriver.engine.model.books import Books
 from smart_redriver.engine.model.permit import (
     LISTENING,
     REPORTS_EXPECTED,
     expects_reports,
     is_worth_listening,
 )
+from smart_redriver.engine.model.queue_metrics import QueueMetrics
 from smart_redriver.engine.passes.assess import OnceAMinute
-from smart_redriver.engine.report import Outcome, Report, visit_of
+from smart_redriver.engine.report import Outcome, Report, report_of_invocation
 from tests.unit.examples import NOW, a_batch, a_circuit, ago, ahead
 
 SECOND = timedelta(seconds=1)
@@ -86,7 +86,7 @@ def test_letters_that_nobody_can_receive_yet_are_not_listened_for() -> None:
     assert listens(delayed, out())
 
 
-# One report of a visit.
+# One report of an invocation.
 
 
 def a_report(**changes: Any) -> Report:
@@ -96,7 +96,7 @@ def a_report(**changes: Any) -> Report:
 def test_the_report_of_a_visit_of_one_pass_is_that_passs() -> None:
     one = a_report(redriven=3, heard=Counter(succeeded=2), look_again_seconds=60)
 
-    assert visit_of([one]) == one
+    assert report_of_invocation([one]) == one
 
 
 def test_what_passes_did_adds_up_and_how_things_stand_is_as_the_last_found_them() -> None:
@@ -122,7 +122,7 @@ def test_what_passes_did_adds_up_and_how_things_stand_is_as_the_last_found_them(
         outcome=Outcome.WAITING,
     )
 
-    whole = visit_of([first, second])
+    whole = report_of_invocation([first, second])
 
     assert (whole.redriven, whole.depth, whole.duration_seconds) == (25, 80, 3.5)
     assert whole.heard == Counter(succeeded=5, failed=1)
@@ -135,7 +135,7 @@ def test_what_passes_did_adds_up_and_how_things_stand_is_as_the_last_found_them(
 def test_adding_up_leaves_the_passes_own_reports_alone() -> None:
     first, second = a_report(heard=Counter(failed=1)), a_report(heard=Counter(failed=2))
 
-    visit_of([first, second])
+    report_of_invocation([first, second])
 
     assert (first.heard, second.heard) == (Counter(failed=1), Counter(failed=2))
 
@@ -151,63 +151,69 @@ def test_the_circuit_of_a_visit_went_through_what_it_went_through_in_all_passes(
         a_report(circuit_before="HALF_OPEN", circuits=[circuit_report("HALF_OPEN", "CLOSED")]),
     ]
 
-    whole = visit_of(passes)
+    whole = report_of_invocation(passes)
 
     assert whole.circuit_before == "OPEN"
     assert whole.circuits == [circuit_report("OPEN", "HALF_OPEN", "CLOSED")]
 
 
 def test_a_visit_whose_last_pass_could_not_read_the_circuit_says_how_it_was_before() -> None:
-    whole = visit_of([a_report(circuit_before="CLOSED"), a_report(outcome=Outcome.FAILED)])
+    whole = report_of_invocation(
+        [a_report(circuit_before="CLOSED"), a_report(outcome=Outcome.FAILED)]
+    )
 
     assert whole.circuit_before == "CLOSED"
     assert whole.circuits == []
 
 
-# A witness whose answers are paid for.
+# Answers of CloudWatch are paid for.
 
 
-class Witness:
+class QueueMetricsReader:
     def __init__(self) -> None:
         self.asked: list[tuple[datetime, datetime, str]] = []
         self.is_down = False
 
-    def since(self, start: datetime, now: datetime, queue_name: str) -> Books:
+    def since(self, start: datetime, now: datetime, queue_name: str) -> QueueMetrics:
         self.asked.append((start, now, queue_name))
         if self.is_down:
             raise CallFailed("GetMetricData", "Throttling", "later")
-        return Books()
+        return QueueMetrics()
 
 
 def test_the_witness_is_asked_once_a_minute() -> None:
-    witness = Witness()
-    once = OnceAMinute(witness)
+    metrics_reader = QueueMetricsReader()
+    once = OnceAMinute(metrics_reader)
 
     for seconds in range(0, 125, 5):
         once.since(ago(hours=1), ahead(seconds=seconds), "orders")
 
-    assert [now for _, now, _ in witness.asked] == [NOW, ahead(seconds=60), ahead(seconds=120)]
+    assert [now for _, now, _ in metrics_reader.asked] == [
+        NOW,
+        ahead(seconds=60),
+        ahead(seconds=120),
+    ]
 
 
 def test_it_is_asked_again_about_another_queue_and_about_an_earlier_time() -> None:
-    witness = Witness()
-    once = OnceAMinute(witness)
+    metrics_reader = QueueMetricsReader()
+    once = OnceAMinute(metrics_reader)
 
     for start, queue in ((ago(hours=1), "orders"), (ago(hours=1), "refunds")):
         once.since(start, NOW, queue)
     once.since(ago(hours=2), NOW, "orders")
     once.since(ago(hours=1), NOW, "orders")
 
-    assert len(witness.asked) == 3
+    assert len(metrics_reader.asked) == 3
 
 
 def test_an_answer_that_did_not_come_is_asked_for_again() -> None:
-    witness = Witness()
-    once = OnceAMinute(witness)
-    witness.is_down = True
+    metrics_reader = QueueMetricsReader()
+    once = OnceAMinute(metrics_reader)
+    metrics_reader.is_down = True
 
     for _ in range(2):
         with pytest.raises(CallFailed):
             once.since(ago(hours=1), NOW, "orders")
 
-    assert len(witness.asked) == 2
+    assert len(metrics_reader.asked) == 2

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_redriver.engine.model.books import PERIOD, Books
 from smart_redriver.engine.model.evidence import (
     FAILURES_PER_LIVE_SUCCESS,
     FEWEST_LIVE_SUCCESSES,
@@ -17,8 +16,9 @@ from smart_redriver.engine.model.evidence import (
     gather_evidence,
     live_outcome,
 )
+from smart_redriver.engine.model.queue_metrics import PERIOD, QueueMetrics
 from tests.unit.examples import NOW, a_batch, a_judged, ago
-from tests.unit.queue_books import BEGIN, BookKeeper, known
+from tests.unit.queue_minutes import BEGIN, MinuteKeeper, known
 
 RATE = 0.5
 LONG_AGO = ago(hours=1)
@@ -27,7 +27,7 @@ LONG_AGO = ago(hours=1)
 
 
 def test_live_successes_are_those_that_no_letter_can_have_had() -> None:
-    keeper = BookKeeper(BEGIN).minute(sent=10).minute(deleted=7, moved=3).quiet(2)
+    keeper = MinuteKeeper(BEGIN).minute(sent=10).minute(deleted=7, moved=3).quiet(2)
 
     live = known(keeper).live
 
@@ -37,13 +37,13 @@ def test_live_successes_are_those_that_no_letter_can_have_had() -> None:
 
 
 def test_letters_that_were_seen_again_leave_more_successes_to_live_messages() -> None:
-    keeper = BookKeeper(BEGIN).minute(sent=10).minute(deleted=6, moved=4).quiet(2)
+    keeper = MinuteKeeper(BEGIN).minute(sent=10).minute(deleted=6, moved=4).quiet(2)
 
     assert known(keeper, batch=a_batch(returned=4)).live.succeeded == 6
 
 
 def test_other_batches_letters_are_no_live_messages() -> None:
-    keeper = BookKeeper(BEGIN).minute(sent=4).minute(sent=6, deleted=10).quiet(2)
+    keeper = MinuteKeeper(BEGIN).minute(sent=4).minute(sent=6, deleted=10).quiet(2)
 
     assert known(keeper, a_judged(6)).live.met == 0
     assert not known(keeper, a_judged(6)).live.is_expected
@@ -52,10 +52,10 @@ def test_other_batches_letters_are_no_live_messages() -> None:
 def test_a_burst_that_was_over_before_a_canary_went_vouches_for_it_where_that_is_asked() -> None:
     """Known some minutes later, it is what the canary was sent for."""
     before = BEGIN - 4 * PERIOD
-    keeper = BookKeeper(before).minute(sent=50, deleted=50).quiet(3).minute(sent=4).quiet(2)
+    keeper = MinuteKeeper(before).minute(sent=50, deleted=50).quiet(3).minute(sent=4).quiet(2)
 
     asked = gather_evidence(
-        a_batch(), (), keeper.books, max_receives=3, vouched_before=VOUCHED_BEFORE_CANARY
+        a_batch(), (), keeper.metrics, max_receives=3, vouched_before=VOUCHED_BEFORE_CANARY
     )
 
     assert (asked.live.met, asked.live.succeeded) == (
@@ -67,18 +67,18 @@ def test_a_burst_that_was_over_before_a_canary_went_vouches_for_it_where_that_is
 
 
 def test_on_a_quiet_queue_no_word_of_producers_is_expected() -> None:
-    assert not known(BookKeeper(BEGIN).minute(sent=4).minute(deleted=4)).live.is_expected
+    assert not known(MinuteKeeper(BEGIN).minute(sent=4).minute(deleted=4)).live.is_expected
 
 
 def test_producers_that_sent_a_little_before_are_expected_to_send_again() -> None:
-    keeper = BookKeeper(ago(minutes=20)).minute(sent=1, deleted=1).until(ago(minutes=10))
+    keeper = MinuteKeeper(ago(minutes=20)).minute(sent=1, deleted=1).until(ago(minutes=10))
 
     assert known(keeper.minute(sent=4).quiet(3)).live.is_expected
 
 
-@pytest.mark.parametrize("is_late", [False, True], ids=["books in time", "books that are late"])
+@pytest.mark.parametrize("is_late", [False, True], ids=["metrics in time", "metrics that are late"])
 def test_what_was_sent_before_by_ourselves_makes_no_producers(is_late: bool) -> None:
-    keeper = BookKeeper(ago(minutes=20)).minute(sent=5, deleted=5).until(ago(minutes=10))
+    keeper = MinuteKeeper(ago(minutes=20)).minute(sent=5, deleted=5).until(ago(minutes=10))
     if not is_late:
         keeper.minute(sent=4).quiet(3)
 
@@ -87,20 +87,20 @@ def test_what_was_sent_before_by_ourselves_makes_no_producers(is_late: bool) -> 
 
 def test_a_batch_of_the_same_minute_was_not_sent_before() -> None:
     """Its letters are in the span itself; taken out of the time before, they would hide producers."""
-    keeper = BookKeeper(ago(minutes=20)).minute(sent=5, deleted=5).until(ago(minutes=10))
+    keeper = MinuteKeeper(ago(minutes=20)).minute(sent=5, deleted=5).until(ago(minutes=10))
 
     assert known(keeper.minute(sent=9).quiet(3), a_judged(5, minutes=10)).live.is_expected
 
 
-def test_producers_are_expected_even_where_the_books_are_late() -> None:
-    keeper = BookKeeper(ago(minutes=20)).minute(sent=1, deleted=1).until(ago(minutes=10))
+def test_producers_are_expected_even_where_the_metrics_are_late() -> None:
+    keeper = MinuteKeeper(ago(minutes=20)).minute(sent=1, deleted=1).until(ago(minutes=10))
 
     assert known(keeper).live.is_expected
 
 
 def test_what_we_sent_as_the_look_back_begins_makes_no_producers() -> None:
     begins = ago(minutes=10) - LIVE_LOOKBACK
-    keeper = BookKeeper(begins - PERIOD).minute(sent=5, deleted=5).until(ago(minutes=10))
+    keeper = MinuteKeeper(begins - PERIOD).minute(sent=5, deleted=5).until(ago(minutes=10))
     keeper.minute(sent=4).quiet(3)
 
     assert known(keeper).live.is_expected
@@ -109,7 +109,7 @@ def test_what_we_sent_as_the_look_back_begins_makes_no_producers() -> None:
 
 def test_producers_that_fell_silent_long_before_are_not_expected() -> None:
     long_ago = ago(minutes=11) - LIVE_LOOKBACK
-    keeper = BookKeeper(long_ago - timedelta(minutes=1)).minute(sent=1, deleted=1)
+    keeper = MinuteKeeper(long_ago - timedelta(minutes=1)).minute(sent=1, deleted=1)
 
     assert not known(keeper.until(ago(minutes=10)).minute(sent=4).quiet(3)).live.is_expected
 
@@ -174,48 +174,48 @@ def test_one_more_live_success_never_takes_a_vouchers_word_back(
 # While the circuit is OPEN.
 
 
-def heard(keeper: BookKeeper, since: timedelta | None = None) -> LiveOutcome:
-    return live_outcome(keeper.books, NOW - since if since is not None else LONG_AGO)
+def heard(keeper: MinuteKeeper, since: timedelta | None = None) -> LiveOutcome:
+    return live_outcome(keeper.metrics, NOW - since if since is not None else LONG_AGO)
 
 
 def test_without_books_nothing_is_seen() -> None:
     assert live_outcome(None, LONG_AGO) is LiveOutcome.UNSEEN
-    assert live_outcome(Books(), LONG_AGO) is LiveOutcome.UNSEEN
+    assert live_outcome(QueueMetrics(), LONG_AGO) is LiveOutcome.UNSEEN
 
 
 def test_without_messages_nothing_is_seen() -> None:
-    assert heard(BookKeeper(ago(minutes=20)).quiet(15)) is LiveOutcome.UNSEEN
+    assert heard(MinuteKeeper(ago(minutes=20)).quiet(15)) is LiveOutcome.UNSEEN
 
 
 def test_messages_that_are_deleted_succeed() -> None:
-    keeper = BookKeeper(ago(minutes=9)).minute(sent=2, deleted=2)
+    keeper = MinuteKeeper(ago(minutes=9)).minute(sent=2, deleted=2)
 
     assert heard(keeper) is LiveOutcome.SUCCEEDS
 
 
 def test_one_delete_is_no_success_of_the_consumer() -> None:
-    assert heard(BookKeeper(ago(minutes=9)).minute(sent=1, deleted=1)) is LiveOutcome.UNSEEN
+    assert heard(MinuteKeeper(ago(minutes=9)).minute(sent=1, deleted=1)) is LiveOutcome.UNSEEN
 
 
 def test_receives_that_all_come_to_nothing_fail() -> None:
-    keeper = BookKeeper(ago(minutes=9)).minute(sent=2, tries=2).minute(tries=2).minute(moved=2)
+    keeper = MinuteKeeper(ago(minutes=9)).minute(sent=2, tries=2).minute(tries=2).minute(moved=2)
 
     assert heard(keeper) is LiveOutcome.FAILS
 
 
 def test_one_receive_that_came_to_nothing_is_no_failure_of_the_consumer() -> None:
-    assert heard(BookKeeper(ago(minutes=9)).minute(sent=1, tries=1)) is LiveOutcome.UNSEEN
+    assert heard(MinuteKeeper(ago(minutes=9)).minute(sent=1, tries=1)) is LiveOutcome.UNSEEN
 
 
 @pytest.mark.parametrize("tries", [3, 6])
 def test_where_no_more_succeed_than_fail_nobody_can_tell(tries: int) -> None:
-    keeper = BookKeeper(ago(minutes=9)).minute(sent=9, deleted=3, tries=tries)
+    keeper = MinuteKeeper(ago(minutes=9)).minute(sent=9, deleted=3, tries=tries)
 
     assert heard(keeper) is LiveOutcome.UNSEEN
 
 
 def test_the_end_of_an_outage_shows_at_once() -> None:
-    keeper = BookKeeper(ago(minutes=20))
+    keeper = MinuteKeeper(ago(minutes=20))
     for _ in range(15):
         keeper.minute(sent=2, tries=2, moved=2)
 
@@ -231,7 +231,7 @@ def test_the_end_of_an_outage_shows_at_once() -> None:
 def test_an_outage_is_over_when_the_last_three_minutes_say_so(
     minutes_since: int, outcome: LiveOutcome
 ) -> None:
-    keeper = BookKeeper(ago(minutes=20)).minute(sent=9, tries=9, moved=9)
+    keeper = MinuteKeeper(ago(minutes=20)).minute(sent=9, tries=9, moved=9)
     keeper.minute(sent=2, deleted=2).quiet(minutes_since - 1)
 
     assert heard(keeper) is outcome
@@ -241,31 +241,31 @@ def test_an_outage_is_over_when_the_last_three_minutes_say_so(
     ("tries", "outcome"), [(1, LiveOutcome.UNSEEN), (2, LiveOutcome.FAILS), (3, LiveOutcome.FAILS)]
 )
 def test_two_receives_that_came_to_nothing_are_a_failure(tries: int, outcome: LiveOutcome) -> None:
-    assert heard(BookKeeper(ago(minutes=9)).minute(sent=tries, tries=tries)) is outcome
+    assert heard(MinuteKeeper(ago(minutes=9)).minute(sent=tries, tries=tries)) is outcome
 
 
 def test_a_few_messages_a_quarter_of_an_hour_are_heard_when_the_last_minutes_are_silent() -> None:
-    keeper = BookKeeper(ago(minutes=14)).minute(sent=2, deleted=2).quiet(10)
+    keeper = MinuteKeeper(ago(minutes=14)).minute(sent=2, deleted=2).quiet(10)
 
     assert heard(keeper) is LiveOutcome.SUCCEEDS
 
 
 def test_what_was_before_the_circuits_last_change_says_nothing_any_more() -> None:
     """The minute in which it changed holds both, before and after: the next one is the first to be heard."""
-    keeper = BookKeeper(ago(minutes=5)).minute(sent=5, deleted=5)
+    keeper = MinuteKeeper(ago(minutes=5)).minute(sent=5, deleted=5)
 
     assert heard(keeper, since=timedelta(minutes=4)) is LiveOutcome.UNSEEN
     assert heard(keeper, since=timedelta(minutes=5)) is LiveOutcome.SUCCEEDS
 
 
-def test_a_circuit_that_changed_after_the_books_end_hears_nothing() -> None:
-    keeper = BookKeeper(ago(minutes=9)).minute(sent=5, deleted=5)
+def test_a_circuit_that_changed_after_the_metrics_end_hears_nothing() -> None:
+    keeper = MinuteKeeper(ago(minutes=9)).minute(sent=5, deleted=5)
 
     assert heard(keeper, since=timedelta()) is LiveOutcome.UNSEEN
 
 
 def test_messages_from_the_outage_that_fail_their_last_tries_do_not_outvote_the_new_ones() -> None:
-    keeper = BookKeeper(ago(minutes=9), present=3).quiet(4)
+    keeper = MinuteKeeper(ago(minutes=9), present=3).quiet(4)
     keeper.minute(sent=2, deleted=2, tries=3, moved=3)
 
     assert heard(keeper) is LiveOutcome.SUCCEEDS
@@ -279,11 +279,11 @@ def test_messages_from_the_outage_that_fail_their_last_tries_do_not_outvote_the_
 def test_nobody_is_said_to_succeed_without_deletes_nor_to_fail_beside_them(
     minutes: list[tuple[int, int]], since: int
 ) -> None:
-    keeper = BookKeeper(ago(minutes=25))
+    keeper = MinuteKeeper(ago(minutes=25))
     for deleted, tries in minutes:
         keeper.minute(sent=deleted, deleted=deleted, tries=tries)
     first = NOW - since * PERIOD + PERIOD
-    counted = [one for one in keeper.books.minutes if one.at >= first]
+    counted = [one for one in keeper.metrics.minutes if one.at >= first]
 
     traffic = heard(keeper, since=since * PERIOD)
 

@@ -123,7 +123,7 @@ def test_a_canary_fails_however_many_do() -> None:
 
 
 def test_a_failure_waits_for_letters_that_may_have_succeeded_as_others_did() -> None:
-    some_back = replace(shown(failed=3), has_books=False, are_books_late=True)
+    some_back = replace(shown(failed=3), has_metrics=False, are_metrics_late=True)
 
     assert in_a_mix(some_back, fared=MOSTLY_FAIL).verdict is None
 

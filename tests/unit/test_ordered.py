@@ -12,7 +12,7 @@ import pytest
 from smart_redriver.engine.config.settings import FifoPoison, Settings
 from smart_redriver.engine.model.batch import Verdict
 from smart_redriver.engine.model.circuit import Circuit
-from smart_redriver.engine.model.tally import Tally
+from smart_redriver.engine.model.fifo_counts import BatchCounts
 from smart_redriver.engine.passes.pass_state import FIFO_AHEAD
 from smart_redriver.engine.triage.case import Case, GroupView
 from smart_redriver.engine.triage.decision import (
@@ -35,7 +35,7 @@ from smart_redriver.engine.triage.ordered import (
     in_order,
     without_copies,
 )
-from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, a_letter, a_trail, an_entry
+from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, a_letter, an_entry, some_metadata
 from tests.unit.situations import EXPIRING, TERMS, park, redrive
 
 FIFO = replace(
@@ -84,8 +84,10 @@ PAST_CUT = SETTLED + CUT_PATIENCE
 def counted(**changes: Any) -> Circuit:
     """Batch 7 of three letters, two of which succeeded."""
     known: dict[str, Any] = {"known_until": NOW, "succeeded": 2, **changes}
-    tally = Tally(batch=7, sent_at=NOW, sent_by=NOW, due_at=NOW, size=3, unseen=3, **known)
-    return replace(of_batch_7(), tallies=(tally,))
+    batch_counts = BatchCounts(
+        batch=7, sent_at=NOW, sent_by=NOW, due_at=NOW, size=3, unseen=3, **known
+    )
+    return replace(of_batch_7(), counted_batches=(batch_counts,))
 
 
 def idle(circuit: Circuit) -> Circuit:
@@ -191,12 +193,12 @@ UNREAD = replace(counted(known_until=None, succeeded=0), judged=UNSHOWN.judged)
         "one can't be explained, and it is not this: all of its group was seen",
         "those that were not met again are as many as were deleted",
         "the end of each was reported",
-        "the books don't tell yet",
+        "the metrics don't tell yet",
         "messages are in the source queue, and none as old as its batch",
         "messages as old are in the source queue for hours",
         "likewise, for days, with nobody at work",
         "nothing was counted, and its batch failed",
-        "the books can't be read, and something has failed since it was sent",
+        "the metrics can't be read, and something has failed since it was sent",
         "likewise, just when it was sent",
         "likewise, and something has failed just before",
         "likewise, and its batch has failed",
@@ -290,9 +292,9 @@ def test_near_its_expiry_none_goes_that_would_bar_the_way_to_those_behind_it() -
 
 
 def a_copy(count: int = 1, *, of: str = "m1", name: str = "copy", **entry: Any) -> Case:
-    trail = a_trail(original_id=of, redrive_count=count)
+    metadata = some_metadata(original_id=of, redrive_count=count)
     known = an_entry(original_id=of, **entry) if entry else None
-    return Case(letter=a_letter(message_id=name, trail=trail), entry=known)
+    return Case(letter=a_letter(message_id=name, metadata=metadata), entry=known)
 
 
 def test_what_came_back_behind_the_letter_that_it_is_a_copy_of_is_told_from_it() -> None:
@@ -334,7 +336,7 @@ def test_what_a_person_has_sent_again_is_no_copy_of_what_was_left_behind() -> No
     assert copies_among([left_behind, replayed]) == []
 
 
-def test_a_consumers_own_message_that_carries_the_trail_is_no_copy() -> None:
+def test_a_consumers_own_message_that_carries_the_metadata_is_no_copy() -> None:
     first_visit = Case(letter=a_letter(message_id="m1"))
     of_its_own = a_copy(name="follow-up")
 

@@ -11,7 +11,7 @@ from smart_redriver.engine.config.targets import SERVED, Origin, Target
 from smart_redriver.engine.messages.letter import Letter, Unfit
 from smart_redriver.engine.messages.origins import read_record, recognise, text_of
 from smart_redriver.engine.reports.outcomes import error_of
-from tests.unit.examples import SOURCE_ARN, a_letter, a_trail
+from tests.unit.examples import SOURCE_ARN, a_letter, some_metadata
 from tests.unit.garbage import DEEP, SOME_ATTRIBUTES, bodies
 from tests.unit.origin_letters import (
     ENDPOINT,
@@ -276,11 +276,13 @@ class TestEventBridge:
 
 
 @pytest.mark.parametrize("origin", [Origin.EVENTBRIDGE, Origin.SCHEDULER])
-def test_a_message_of_a_target_queue_that_was_parked_is_known_by_its_trail(origin: Origin) -> None:
+def test_a_message_of_a_target_queue_that_was_parked_is_known_by_its_metadata(
+    origin: Origin,
+) -> None:
     parked = a_letter(
-        body="an order", attributes={}, source_arn=None, trail=a_trail(queue="sqs:orders")
+        body="an order", attributes={}, source_arn=None, metadata=some_metadata(queue="sqs:orders")
     )
-    of_a_function = a_letter(source_arn=None, trail=a_trail(queue="lambda:orders"))
+    of_a_function = a_letter(source_arn=None, metadata=some_metadata(queue="lambda:orders"))
 
     assert whose(parked, origin, FUNCTION, QUEUE) == QUEUE_ARN
     assert whose(parked, origin, FUNCTION) is UNKNOWN
@@ -289,8 +291,8 @@ def test_a_message_of_a_target_queue_that_was_parked_is_known_by_its_trail(origi
 
 
 @pytest.mark.parametrize("origin", [Origin.EVENTBRIDGE, Origin.SCHEDULER])
-def test_a_trail_of_another_queue_leads_to_no_target_queue(origin: Origin) -> None:
-    of_another = a_letter(source_arn=None, trail=a_trail(queue="sqs:invoices"))
+def test_redrive_metadata_of_another_queue_leads_to_no_target_queue(origin: Origin) -> None:
+    of_another = a_letter(source_arn=None, metadata=some_metadata(queue="sqs:invoices"))
 
     assert whose(of_another, origin, QUEUE) is UNKNOWN
 
@@ -302,8 +304,8 @@ def test_an_attribute_without_text_says_nothing(value: object) -> None:
     )
 
 
-def test_a_trail_leads_no_letter_of_sns_to_a_queue() -> None:
-    forged = a_letter(source_arn=None, trail=a_trail(queue="sqs:orders"))
+def test_redrive_metadata_leads_no_letter_of_sns_to_a_queue() -> None:
+    forged = a_letter(source_arn=None, metadata=some_metadata(queue="sqs:orders"))
     targets = subscribed(QUEUE_ARN), subscribed(FUNCTION_ARN, OTHER_SUBSCRIPTION)
 
     assert whose(forged, Origin.SNS, *targets) is UNKNOWN

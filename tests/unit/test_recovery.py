@@ -169,7 +169,7 @@ def test_a_hint_sends_one_canary_at_once_while_the_circuit_is_open() -> None:
     assert permit.reason == "a canary, as alarm orders-errors says that the consumer is well"
 
 
-def test_it_is_newer_than_what_the_books_show_of_live_traffic() -> None:
+def test_it_is_newer_than_what_the_metrics_show_of_live_traffic() -> None:
     circuit = an_open(cools_until=ago(minutes=1))
 
     assert allow(circuit, SETTINGS, NOW, LiveOutcome.FAILS).limit == 0

@@ -24,7 +24,7 @@ from smart_redriver.engine.messages.redelivery import (
     publication_of,
     record_for_stream,
 )
-from tests.unit.examples import a_trail
+from tests.unit.examples import some_metadata
 from tests.unit.garbage import SOME_ATTRIBUTES, bodies
 from tests.unit.origin_letters import (
     ENDPOINT,
@@ -52,7 +52,7 @@ SQS_SEND = {"QueueUrl": "https://sqs.eu-west-1.amazonaws.com/123456789012/orders
 
 
 def outgoing(letter: Letter, **changes: Any) -> Outgoing:
-    return Outgoing(letter=letter, trail=a_trail(**changes), size_limit=262_144)
+    return Outgoing(letter=letter, metadata=some_metadata(**changes), size_limit=262_144)
 
 
 class TestQueue:

@@ -14,7 +14,7 @@ from smart_redriver.engine.model.evidence import Evidence, gather_evidence
 from smart_redriver.engine.model.verdict import weigh
 from tests.unit.examples import NOW, a_batch, ago, ahead
 from tests.unit.judging import SETTINGS, SHORT_VISIBILITY
-from tests.unit.queue_books import BEGIN, MAX_RECEIVES, BookKeeper, known
+from tests.unit.queue_minutes import BEGIN, MAX_RECEIVES, MinuteKeeper, known
 
 COUNTS = st.integers(0, 12)
 HEARD = st.builds(
@@ -65,25 +65,25 @@ def test_without_reports_nothing_is_added() -> None:
     assert told() == Evidence()
 
 
-def test_reports_are_evidence_before_there_are_books() -> None:
+def test_reports_are_evidence_before_there_are_metrics() -> None:
     evidence = told(succeeded=2, failed=1, suspects_failed=1, tries=6)
 
     assert (evidence.succeeded, evidence.failed, evidence.suspects_failed) == (2, 1, 1)
     assert evidence.deleted == 2
     assert evidence.is_heard
-    assert not evidence.has_books
+    assert not evidence.has_metrics
 
 
-def test_tries_of_one_letter_say_nothing_of_the_others_while_no_books_tell_what_was_deleted() -> (
+def test_tries_of_one_letter_say_nothing_of_the_others_while_no_metrics_tell_what_was_deleted() -> (
     None
 ):
     alone = just_sent(size=1)
-    books = BookKeeper(BEGIN).minute(sent=4).quiet(3)
+    metrics = MinuteKeeper(BEGIN).minute(sent=4).quiet(3)
 
     assert told(tries=3, causes=failing(1)).failed_tries == 1
     assert told(tries=5, causes=failing(4)).failed_tries == 5
     assert told(alone, tries=2, causes=failing(1)).failed_tries == 2
-    assert known(books, batch=a_batch(heard=Heard(tries=3, causes=failing(1)))).failed_tries == 3
+    assert known(metrics, batch=a_batch(heard=Heard(tries=3, causes=failing(1)))).failed_tries == 3
 
 
 def test_what_was_parked_has_failed() -> None:
@@ -100,32 +100,32 @@ def test_no_more_than_what_is_not_back_can_have_succeeded() -> None:
 
 
 def test_what_its_consumer_parked_is_no_success_although_it_was_deleted() -> None:
-    """The books know deletes, and not why."""
-    books = BookKeeper(BEGIN).minute(sent=4).minute(deleted=4).quiet(3)
+    """The metrics know deletes, and not why."""
+    metrics = MinuteKeeper(BEGIN).minute(sent=4).minute(deleted=4).quiet(3)
 
-    plain, parked = known(books), known(books, batch=a_batch(heard=Heard(parked=3)))
+    plain, parked = known(metrics), known(metrics, batch=a_batch(heard=Heard(parked=3)))
 
     assert (plain.succeeded, plain.failed) == (4, 0)
     assert (parked.succeeded, parked.failed) == (1, 3)
 
 
-def test_books_and_reports_each_know_only_some() -> None:
-    books = BookKeeper(BEGIN).minute(sent=4).minute(deleted=3, tries=1, in_flight=1)
+def test_metrics_and_reports_each_know_only_some() -> None:
+    metrics = MinuteKeeper(BEGIN).minute(sent=4).minute(deleted=3, tries=1, in_flight=1)
 
-    few = known(books, batch=a_batch(heard=Heard(succeeded=1)))
-    more = known(books, batch=a_batch(heard=Heard(succeeded=4)))
+    few = known(metrics, batch=a_batch(heard=Heard(succeeded=1)))
+    more = known(metrics, batch=a_batch(heard=Heard(succeeded=4)))
 
     assert (few.succeeded, more.succeeded) == (3, 4)
 
 
-def test_suspects_that_are_reported_as_failed_did_not_succeed_whatever_the_books_say() -> None:
-    keeper = BookKeeper(BEGIN).minute(sent=4).minute(deleted=4).quiet(2)
+def test_suspects_that_are_reported_as_failed_did_not_succeed_whatever_the_metrics_say() -> None:
+    keeper = MinuteKeeper(BEGIN).minute(sent=4).minute(deleted=4).quiet(2)
     batch = a_batch(size=4, suspects=2)
 
     evidence = gather_evidence(
         replace(batch, heard=Heard(failed=1, suspects_failed=2, tries=3)),
         [],
-        keeper.books,
+        keeper.metrics,
         max_receives=MAX_RECEIVES,
     )
 
@@ -170,12 +170,12 @@ def test_a_verdict_falls_as_soon_as_reports_make_it_certain(
 
 
 def test_a_consumer_that_takes_all_for_unhealable_is_given_no_more() -> None:
-    books = BookKeeper(BEGIN).minute(sent=4).minute(deleted=4).quiet(3)
+    metrics = MinuteKeeper(BEGIN).minute(sent=4).minute(deleted=4).quiet(3)
     batch = a_batch(heard=Heard(parked=4))
 
     judgement = weigh(
         batch,
-        known(books, batch=batch),
+        known(metrics, batch=batch),
         SETTINGS,
         NOW,
         visibility_timeout=SHORT_VISIBILITY,

@@ -10,9 +10,9 @@ from botocore.exceptions import ReadTimeoutError
 
 from smart_redriver.engine.aws.sqs import SqsQueue
 from smart_redriver.engine.errors import CONTENT_FAULTS, EntryFault
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, RedriveMetadata
 from smart_redriver.engine.messages.outgoing import BYTES_PER_CALL, Outgoing, in_calls, send_entry
-from tests.unit.examples import QUEUE, a_letter, a_trail
+from tests.unit.examples import QUEUE, a_letter, some_metadata
 from tests.unit.sqs_client import ATTRIBUTES, MIB, RecordingSqs, denial, numbered, outgoing
 
 
@@ -26,7 +26,9 @@ def queue(sqs: RecordingSqs) -> SqsQueue:
     return SqsQueue(sqs, "https://sqs/orders")
 
 
-def test_a_letter_is_sent_with_its_delay_and_its_trail(sqs: RecordingSqs, queue: SqsQueue) -> None:
+def test_a_letter_is_sent_with_its_delay_and_its_metadata(
+    sqs: RecordingSqs, queue: SqsQueue
+) -> None:
     queue.send([outgoing(a_letter(body="hello"), delay=timedelta(seconds=59.6))])
 
     ((operation, request),) = sqs.calls
@@ -37,7 +39,7 @@ def test_a_letter_is_sent_with_its_delay_and_its_trail(sqs: RecordingSqs, queue:
             "MessageBody": "hello",
             "DelaySeconds": 60,
             "MessageAttributes": {
-                TRAIL_ATTRIBUTE: {"DataType": "String", "StringValue": a_trail().encode()}
+                METADATA_ATTRIBUTE: {"DataType": "String", "StringValue": some_metadata().encode()}
             },
         }
     ]
@@ -47,7 +49,7 @@ def test_every_attribute_keeps_its_exact_type_and_value(sqs: RecordingSqs, queue
     queue.send([outgoing(a_letter(attributes=ATTRIBUTES))])
 
     sent = dict(sqs.entries[0]["MessageAttributes"])
-    del sent[TRAIL_ATTRIBUTE]
+    del sent[METADATA_ATTRIBUTE]
     assert sent == ATTRIBUTES
 
 
@@ -94,10 +96,10 @@ def test_a_message_with_ten_attributes_is_sent_untouched(
     queue.send([one])
 
     assert sqs.entries[0]["MessageAttributes"] == full
-    assert not one.carries_trail
+    assert not one.carries_metadata
 
 
-def test_a_message_that_its_trail_would_make_too_large_is_sent_untouched(
+def test_a_message_that_its_metadata_would_make_too_large_is_sent_untouched(
     sqs: RecordingSqs, queue: SqsQueue
 ) -> None:
     one = outgoing(a_letter(body="x" * 1_000), size_limit=1_024)
@@ -105,7 +107,7 @@ def test_a_message_that_its_trail_would_make_too_large_is_sent_untouched(
     queue.send([one])
 
     assert "MessageAttributes" not in sqs.entries[0]
-    assert not one.carries_trail
+    assert not one.carries_metadata
 
 
 # How it is cut into calls.
@@ -123,7 +125,7 @@ def test_no_call_has_more_than_ten_entries(
     assert len(sent.new_ids) == count
 
 
-def test_no_call_is_larger_than_a_mebibyte_attributes_and_trails_included(
+def test_no_call_is_larger_than_a_mebibyte_attributes_and_metadata_included(
     sqs: RecordingSqs, queue: SqsQueue
 ) -> None:
     blob = {"blob": {"DataType": "Binary", "BinaryValue": b"x" * 150_000}}
@@ -237,18 +239,18 @@ def test_one_bad_message_that_fails_its_whole_call_is_found_and_the_others_go_th
     assert set(sent.new_ids) == {f"m{n}" for n in range(10)} - {"m4"}
 
 
-def test_a_redrive_replaces_a_foreign_trail_by_its_own(sqs: RecordingSqs, queue: SqsQueue) -> None:
+def test_a_redrive_replaces_foreign_metadata_by_its_own(sqs: RecordingSqs, queue: SqsQueue) -> None:
     foreign = {
-        TRAIL_ATTRIBUTE: {
+        METADATA_ATTRIBUTE: {
             "DataType": "String",
-            "StringValue": a_trail(queue="invoices").encode(),
+            "StringValue": some_metadata(queue="invoices").encode(),
         }
     }
 
     queue.send([outgoing(a_letter(attributes=foreign))])
 
-    sent = sqs.entries[0]["MessageAttributes"][TRAIL_ATTRIBUTE]["StringValue"]
-    assert Trail.decode(sent).queue == QUEUE
+    sent = sqs.entries[0]["MessageAttributes"][METADATA_ATTRIBUTE]["StringValue"]
+    assert RedriveMetadata.decode(sent).queue == QUEUE
 
 
 def test_to_a_fifo_queue_it_goes_in_its_group_without_delay_and_once_however_often_it_is_sent() -> (
@@ -259,7 +261,7 @@ def test_to_a_fifo_queue_it_goes_in_its_group_without_delay_and_once_however_oft
     def entry(**changes: Any) -> dict[str, Any]:
         usual: dict[str, Any] = {
             "letter": letter,
-            "trail": a_trail(redrive_count=2),
+            "metadata": some_metadata(redrive_count=2),
             "size_limit": 1_000,
         }
         return send_entry(Outgoing(**usual | changes), is_fifo=True)
@@ -269,7 +271,7 @@ def test_to_a_fifo_queue_it_goes_in_its_group_without_delay_and_once_however_oft
     assert first["MessageGroupId"] == "customer-7"
     assert first["MessageDeduplicationId"] == entry()["MessageDeduplicationId"]
     others = [
-        entry(trail=a_trail(redrive_count=3)),
+        entry(metadata=some_metadata(redrive_count=3)),
         entry(letter=replace(letter, message_id="m2")),
         entry(letter=replace(letter, body="edited")),
         entry(salt=1),
@@ -279,7 +281,7 @@ def test_to_a_fifo_queue_it_goes_in_its_group_without_delay_and_once_however_oft
 
 def deduplication_id(message_id: str = "m1", **attributes: dict[str, Any]) -> str:
     letter = a_letter(message_id=message_id, group_id="a", attributes=attributes)
-    return Outgoing(letter=letter, trail=a_trail(), size_limit=1_000_000).deduplication_id
+    return Outgoing(letter=letter, metadata=some_metadata(), size_limit=1_000_000).deduplication_id
 
 
 def test_a_letter_whose_attributes_alone_were_edited_is_not_taken_for_its_repetition() -> None:
@@ -317,7 +319,7 @@ def test_a_deduplication_id_is_one_that_sqs_takes(message_id: str) -> None:
 
 def test_a_letter_of_no_group_is_a_group_by_itself() -> None:
     letter = a_letter(message_id="m1")
-    outgoing = Outgoing(letter=letter, trail=a_trail(), size_limit=1_000)
+    outgoing = Outgoing(letter=letter, metadata=some_metadata(), size_limit=1_000)
 
     assert send_entry(outgoing, is_fifo=True)["MessageGroupId"] == "m1"
     assert "MessageGroupId" not in send_entry(outgoing, is_fifo=False)
@@ -327,9 +329,9 @@ def test_a_letter_of_no_group_is_a_group_by_itself() -> None:
     ("may_return", "may_carry", "leaves"),
     [(True, True, False), (True, False, True), (False, True, False), (False, False, False)],
 )
-def test_the_ledger_keeps_the_trail_of_what_may_come_back_without_it(
+def test_the_ledger_keeps_the_metadata_of_what_may_come_back_without_it(
     may_return: bool, may_carry: bool, leaves: bool
 ) -> None:
-    one = outgoing(a_letter(), may_return=may_return, may_carry_trail=may_carry)
+    one = outgoing(a_letter(), may_return=may_return, may_carry_metadata=may_carry)
 
-    assert one.leaves_trail == leaves
+    assert one.leaves_metadata == leaves

@@ -7,9 +7,9 @@ import pytest
 
 from smart_redriver.engine.aws.queues import SqsSource, owner_of
 from smart_redriver.engine.aws.sqs import SqsQueue
-from smart_redriver.engine.messages.letter import Trail
+from smart_redriver.engine.messages.letter import RedriveMetadata
 from smart_redriver.engine.messages.queue_facts import QueueFacts
-from tests.unit.examples import a_trail
+from tests.unit.examples import some_metadata
 from tests.unit.sqs_client import RecordingSqs, numbered
 
 ARN = "arn:aws:sqs:eu-west-1:123456789012:"
@@ -62,10 +62,10 @@ def test_a_queue_that_does_not_say_its_receives_is_taken_to_have_those_of_the_se
         ("strangers", "orders", None),
     ],
 )
-def test_a_letter_belongs_to_whom_sqs_says_else_its_trail_else_to_the_first(
+def test_a_letter_belongs_to_whom_sqs_says_else_its_metadata_else_to_the_first(
     moved_from: str | None, sent_to: str | None, owner: SqsSource | None
 ) -> None:
     arn = f"{ARN}{moved_from}" if moved_from else None
-    trail: Trail | None = a_trail(queue=sent_to) if sent_to else None
+    metadata: RedriveMetadata | None = some_metadata(queue=sent_to) if sent_to else None
 
-    assert owner_of((ORDERS, REFUNDS), source_arn=arn, trail=trail) is owner
+    assert owner_of((ORDERS, REFUNDS), source_arn=arn, metadata=metadata) is owner

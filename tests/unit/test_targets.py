@@ -24,7 +24,7 @@ from smart_redriver.engine.targets.target_source import (
     clients_on_first_use,
     target_source,
 )
-from tests.unit.examples import a_trail
+from tests.unit.examples import some_metadata
 from tests.unit.origin_letters import (
     ENDPOINT,
     FUNCTION,
@@ -125,7 +125,7 @@ class TestWhatIsAsked:
         assert (asked["stateMachineArn"], asked["input"]) == (MACHINE_ARN, '{"source": "shop"}')
         assert done.new_ids == {"first": asked["name"]}
 
-    def test_a_queue_gets_the_body_without_a_trail_and_its_url_is_asked_for_once(self) -> None:
+    def test_a_queue_gets_the_body_without_metadata_and_its_url_is_asked_for_once(self) -> None:
         sqs = Sqs()
         orders = source(QUEUE, Origin.EVENTBRIDGE, sqs)
 
@@ -514,6 +514,6 @@ class TestWhatIsKnown:
         orders = source(FUNCTION, Origin.LAMBDA, Recording())
 
         assert orders.owns(FUNCTION_ARN, None)
-        assert orders.owns(None, a_trail(queue="lambda:orders"))
-        assert not orders.owns(QUEUE.place, a_trail(queue="lambda:orders"))
+        assert orders.owns(None, some_metadata(queue="lambda:orders"))
+        assert not orders.owns(QUEUE.place, some_metadata(queue="lambda:orders"))
         assert not orders.owns(None, None)

@@ -372,7 +372,7 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
         Situation(case=a_case(body="x" * 1_001)),
         park(ParkReason.UNDELIVERABLE),
     ),
-    "a letter that just fits is redriven without its trail": (
+    "a letter that just fits is redriven without its metadata": (
         Situation(case=a_case(body="x" * 1_000)),
         redrive(),
     ),

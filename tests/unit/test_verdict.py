@@ -9,8 +9,8 @@ from smart_redriver.engine.model.evidence import Evidence, Live
 from smart_redriver.engine.model.verdict import (
     LONG_VISIBILITY,
     LONGEST_WAIT,
-    LONGEST_WAIT_FOR_LATE_BOOKS,
-    LONGEST_WAIT_WITHOUT_BOOKS,
+    LONGEST_WAIT_FOR_LATE_METRICS,
+    LONGEST_WAIT_WITHOUT_METRICS,
 )
 from tests.unit.examples import NOW, a_batch, ahead
 from tests.unit.judging import (
@@ -35,10 +35,10 @@ from tests.unit.judging import (
 def mixed(*, deleted: int, live_successes: int) -> Evidence:
     """Four letters and four live messages, of which nobody knows whose were deleted."""
     live = Live(met=4, succeeded=live_successes, finished=live_successes)
-    return Evidence(live=live, met=8, deleted=deleted, were_tried=True, has_books=True)
+    return Evidence(live=live, met=8, deleted=deleted, were_tried=True, has_metrics=True)
 
 
-LATE = Evidence(are_books_late=True)
+LATE = Evidence(are_metrics_late=True)
 
 
 def others_fail(tries: int, *, deleted: int = 3) -> Evidence:
@@ -49,7 +49,7 @@ def others_fail(tries: int, *, deleted: int = 3) -> Evidence:
         deleted=deleted,
         others_failed_tries=tries,
         were_tried=True,
-        has_books=True,
+        has_metrics=True,
     )
 
 
@@ -111,7 +111,7 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
         Case(evidence=shown(failed=1), batch=a_batch(size=1), is_canary=True),
         FAILURE,
     ),
-    "returns were seen, and the books could not be asked": (
+    "returns were seen, and the metrics could not be asked": (
         Case(evidence=Evidence(failed=4)),
         FAILURE,
     ),
@@ -229,7 +229,7 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
     ),
     "a canary, and one succeeded on a queue without producers": (
         Case(
-            evidence=Evidence(met=3, deleted=1, were_tried=True, has_books=True),
+            evidence=Evidence(met=3, deleted=1, were_tried=True, has_metrics=True),
             batch=replace(a_batch(size=1), due_at=ahead(hours=1)),
             is_canary=True,
         ),
@@ -237,7 +237,7 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
     ),
     "a batch, and as many succeeded of those before": (
         Case(
-            evidence=Evidence(met=8, deleted=4, were_tried=True, has_books=True),
+            evidence=Evidence(met=8, deleted=4, were_tried=True, has_metrics=True),
             batch=NOT_DUE,
         ),
         WAITS,
@@ -326,8 +326,8 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
         ),
         WAITS,
     ),
-    "failed tries are not known without whole books": (
-        Case(evidence=replace(shown(), failed_tries=9, has_books=False), batch=NOT_DUE),
+    "failed tries are not known without whole metrics": (
+        Case(evidence=replace(shown(), failed_tries=9, has_metrics=False), batch=NOT_DUE),
         WAITS,
     ),
     # What stays unknown.
@@ -349,20 +349,22 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
         ),
         WAITS,
     ),
-    "books that can't be read are waited for": (
-        Case(evidence=Evidence(), batch=a_batch(due_at=NOW - LONGEST_WAIT_WITHOUT_BOOKS + SECOND)),
+    "metrics that can't be read are waited for": (
+        Case(
+            evidence=Evidence(), batch=a_batch(due_at=NOW - LONGEST_WAIT_WITHOUT_METRICS + SECOND)
+        ),
         WAITS,
     ),
     "and no longer than some minutes": (
-        Case(evidence=Evidence(), batch=a_batch(due_at=NOW - LONGEST_WAIT_WITHOUT_BOOKS)),
+        Case(evidence=Evidence(), batch=a_batch(due_at=NOW - LONGEST_WAIT_WITHOUT_METRICS)),
         NO_EVIDENCE,
     ),
-    "books that are late are waited for longer": (
-        Case(evidence=LATE, batch=a_batch(due_at=NOW - LONGEST_WAIT_FOR_LATE_BOOKS + SECOND)),
+    "metrics that are late are waited for longer": (
+        Case(evidence=LATE, batch=a_batch(due_at=NOW - LONGEST_WAIT_FOR_LATE_METRICS + SECOND)),
         WAITS,
     ),
     "and not for ever": (
-        Case(evidence=LATE, batch=a_batch(due_at=NOW - LONGEST_WAIT_FOR_LATE_BOOKS)),
+        Case(evidence=LATE, batch=a_batch(due_at=NOW - LONGEST_WAIT_FOR_LATE_METRICS)),
         NO_EVIDENCE,
     ),
     # Whose the successes are.

@@ -48,7 +48,7 @@ def cases(draw: st.DrawFn, *, is_quiet: bool = False, most_suspects: int = 20) -
         others_failed_tries=draw(st.integers(0, failed_tries)),
         were_tried=draw(st.booleans()),
         is_still_there=draw(st.booleans()),
-        has_books=draw(st.booleans()),
+        has_metrics=draw(st.booleans()),
     )
     return Case(
         batch=a_batch(size=size, suspects=suspects),

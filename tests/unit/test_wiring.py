@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from smart_redriver.engine.config.deployment import Deployment
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE
+from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE
 from smart_redriver.engine.wiring import dead_letters_of, parking_lot_of, sources_of
-from tests.unit.examples import a_trail
+from tests.unit.examples import some_metadata
 
 DEPLOYMENT = Deployment(
     queue_name="orders",
@@ -23,17 +23,17 @@ DEPLOYMENT = Deployment(
 
 
 class OneMessage:
-    """An SQS client whose queues hold one message with a trail of this queue's."""
+    """An SQS client whose queues hold one message with redrive metadata of this queue's."""
 
-    def __init__(self, trail_of: str) -> None:
+    def __init__(self, metadata_of: str) -> None:
         self.asked: list[str] = []
-        trail = {"DataType": "String", "StringValue": a_trail(queue=trail_of).encode()}
+        metadata = {"DataType": "String", "StringValue": some_metadata(queue=metadata_of).encode()}
         self._message = {
             "MessageId": "m1",
             "ReceiptHandle": "h1",
             "Body": "hello",
             "Attributes": {"SentTimestamp": "0"},
-            "MessageAttributes": {TRAIL_ATTRIBUTE: trail},
+            "MessageAttributes": {METADATA_ATTRIBUTE: metadata},
         }
 
     def receive_message(self, **request: Any) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def test_the_first_source_goes_by_the_deployments_name_for_it_and_others_by_thei
     [(dead_letters_of, DEPLOYMENT.dlq_url), (parking_lot_of, DEPLOYMENT.parking_lot_url)],
 )
 @pytest.mark.parametrize(("queue", "is_believed"), [("refunds", True), ("strangers", False)])
-def test_letters_are_taken_out_of_their_queue_and_every_sources_trail_is_believed(
+def test_letters_are_taken_out_of_their_queue_and_every_sources_metadata_is_believed(
     of: Any, url: str, queue: str, is_believed: bool
 ) -> None:
     sqs = OneMessage(queue)
@@ -61,4 +61,4 @@ def test_letters_are_taken_out_of_their_queue_and_every_sources_trail_is_believe
     (letter,) = of(DEPLOYMENT, sqs).receive(1, hidden_for=timedelta())
 
     assert sqs.asked == [url]
-    assert (letter.trail is not None) is is_believed
+    assert (letter.metadata is not None) is is_believed

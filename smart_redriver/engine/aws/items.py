@@ -20,12 +20,12 @@ from functools import lru_cache
 from types import NoneType
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from smart_redriver.engine.messages.letter import Trail
+from smart_redriver.engine.messages.letter import RedriveMetadata
 from smart_redriver.engine.model.batch import JUDGED_KEPT, Judged, Verdict
 from smart_redriver.engine.model.circuit import Circuit
 from smart_redriver.engine.model.permit import HINT_LASTS, Hint
 from smart_redriver.engine.reports.outcomes import DeliveryOutcome
-from smart_redriver.engine.reports.processing import Told
+from smart_redriver.engine.reports.processing import ReceivedOutcome
 from smart_redriver.engine.triage.ledger import Entry, Status
 
 R = TypeVar("R")
@@ -176,7 +176,7 @@ def lease_key(queue: str) -> Item:
 
 
 def message_key(message_id: str, within: str = "") -> Item:
-    """The key of a letter's ledger entry, or of the trail kept for one copy of it.
+    """The key of a letter's ledger entry, or of the metadata kept for one copy of it.
 
     `within`: the queue, where another queue of the table may have a letter with the same id; empty for ids of SQS.
     """
@@ -253,27 +253,29 @@ def entry_from_item(item: Item) -> Entry:
     return _ENTRY.decode(item, original_id=message_id_of(item))
 
 
-def kept_trail_to_item(message_id: str, trail: Trail, now: datetime, within: str = "") -> Item:
-    """The item that keeps the trail for a copy which has no room to carry it."""
-    return {"Trail": {"S": trail.encode()}} | _forgotten(now) | message_key(message_id, within)
+def kept_metadata_to_item(
+    message_id: str, metadata: RedriveMetadata, now: datetime, within: str = ""
+) -> Item:
+    """The item that keeps the metadata for a copy which has no room to carry it."""
+    return {"Trail": {"S": metadata.encode()}} | _forgotten(now) | message_key(message_id, within)
 
 
-def kept_trail_from_item(item: Item) -> Trail | None:
-    """The trail kept in `item`; None when it is a ledger entry."""
+def kept_metadata_from_item(item: Item) -> RedriveMetadata | None:
+    """The metadata kept in `item`; None when it is a ledger entry."""
     text = item.get("Trail", {}).get("S")
-    return Trail.decode(text) if text else None
+    return RedriveMetadata.decode(text) if text else None
 
 
-def failure_to_item(failure: Told, until: datetime, within: str = "") -> Item:
+def failure_to_item(failure: ReceivedOutcome, until: datetime, within: str = "") -> Item:
     """The item of how a letter failed, kept until then; apart from its entry, which is read and written far oftener."""
     described = _FAILURE.encode(failure.outcome) | {"ReportedTimestamp": {"S": to_iso(failure.at)}}
     return described | _ends(until) | failure_key(failure.outcome.original_id, within)
 
 
-def failure_from_item(item: Item) -> Told:
+def failure_from_item(item: Item) -> ReceivedOutcome:
     """Read a letter's failure. Raises KeyError or ValueError for an item that no version wrote."""
     at = from_iso(item["ReportedTimestamp"]["S"])
-    return Told(outcome=_FAILURE.decode(item, original_id=message_id_of(item)), at=at)
+    return ReceivedOutcome(outcome=_FAILURE.decode(item, original_id=message_id_of(item)), at=at)
 
 
 def _forgotten(now: datetime) -> Item:
@@ -343,6 +345,7 @@ _CIRCUIT = Record(
         "probed_at": "ProbedTimestamp",
         "up_since": "UpSinceTimestamp",
         "heard_at": "HeardTimestamp",
+        "counted_batches": "Tallies",
         "contradicted_at": "ContradictedTimestamp",
         "suspect_succeeded_at": "SuspectSucceededTimestamp",
         "mixed_at": "MixedTimestamp",

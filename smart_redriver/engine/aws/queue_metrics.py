@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from smart_redriver.engine.aws.clients import naming
 from smart_redriver.engine.errors import CallFailed
-from smart_redriver.engine.model.books import Books, Minute
+from smart_redriver.engine.model.queue_metrics import Minute, QueueMetrics
 
 PERIOD = timedelta(minutes=1)
 
@@ -107,7 +107,7 @@ def instant_of(minute: int) -> datetime:
     return datetime.fromtimestamp(minute * _MINUTE_SECONDS, UTC)
 
 
-__all__ = ["LONGEST", "MOST_PAGES", "POINTS_PER_PAGE", "CloudWatchClient", "SourceBooks"]
+__all__ = ["LONGEST", "MOST_PAGES", "POINTS_PER_PAGE", "CloudWatchClient", "SqsMetricsReader"]
 
 #: Field of `Minute` -> metric and statistic.
 _COUNTERS = {
@@ -124,12 +124,12 @@ _AGE = {"oldest_age_seconds": ("ApproximateAgeOfOldestMessage", "Maximum")}
 _UNAGED = _COUNTERS | _GAUGES
 _FIGURES = _UNAGED | _AGE
 
-#: The longest time whose books are read: as many minutes as fit on one page, ten days.
+#: The longest time whose metrics are read: as many minutes as fit on one page, ten days.
 LONGEST = PERIOD * (POINTS_PER_PAGE // len(_FIGURES))
 
 
-class SourceBooks:
-    """The books of source queues.
+class SqsMetricsReader:
+    """The metrics of source queues.
 
     Args:
         standard: names of standard source queues. Nothing depends on the age of what they hold: theirs is not asked for.
@@ -140,8 +140,8 @@ class SourceBooks:
         self._cloudwatch = cloudwatch
         self._standard = frozenset(standard)
 
-    def since(self, start: datetime, now: datetime, queue_name: str) -> Books:
-        """The queue's books from the minute of `start` (ten days ago at the most) up to `now`;
+    def since(self, start: datetime, now: datetime, queue_name: str) -> QueueMetrics:
+        """The queue's metrics from the minute of `start` (ten days ago at the most) up to `now`;
         `sqs:orders` is a target's name.
 
         The minute that is not over yet is not among them, nor are the latest of which not all that was measured is
@@ -150,13 +150,13 @@ class SourceBooks:
         """
         first, end = minute_of(max(start, now - LONGEST)), minute_of(now)
         if first >= end:
-            return Books()
+            return QueueMetrics()
         queries = _queries(queue_name, _UNAGED if queue_name in self._standard else _FIGURES)
         points = read_points(self._cloudwatch, queries, first, end)
         measured = [max(points[name]) for name in _GAUGES if points[name]]
         if not measured:
-            return Books()
-        return Books(tuple(_minutes(first, min(measured), points)))
+            return QueueMetrics()
+        return QueueMetrics(tuple(_minutes(first, min(measured), points)))
 
 
 def _minutes(first: int, last: int, points: Mapping[str, Points]) -> Iterator[Minute]:

@@ -12,7 +12,12 @@ from typing import Protocol, TypeVar
 from smart_redriver.engine.aws.sqs import Message, MoveCheck, SqsQueue
 from smart_redriver.engine.config.targets import queue_name
 from smart_redriver.engine.errors import EntryFault
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Letter, Trail, read_trail
+from smart_redriver.engine.messages.letter import (
+    METADATA_ATTRIBUTE,
+    Letter,
+    RedriveMetadata,
+    read_metadata,
+)
 from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY, Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.reports.outcomes import OutcomeMessage
@@ -21,7 +26,7 @@ from smart_redriver.engine.reports.outcomes import OutcomeMessage
 class DeadLetters:
     """A queue of letters.
 
-    `sources` are the names of what they can be of, whose trails are believed. `recognise` tells what a letter is of
+    `sources` are the names of what they can be of, whose metadata is believed. `recognise` tells what a letter is of
     where SQS does not.
     """
 
@@ -74,14 +79,14 @@ class ParkingLot(DeadLetters):
 
 
 def letter_of(message: Message, sources: Set[str]) -> Letter:
-    """The letter that a message is: its trail taken out of its attributes, where one of `sources` can have sent it."""
+    """The letter that a message is: its metadata taken out of its attributes, where one of `sources` can have sent it."""
     attributes = dict(message.attributes)
     source_arn = message.system.get("DeadLetterQueueSourceArn")
     # SQS tells where it moved a letter from; one that was sent here can be of any of the sources.
     owners = {queue_name(source_arn or "")} & sources or sources
-    trail, trail_fault = read_trail(attributes, owners)
-    if trail is not None:
-        del attributes[TRAIL_ATTRIBUTE]
+    metadata, metadata_fault = read_metadata(attributes, owners)
+    if metadata is not None:
+        del attributes[METADATA_ATTRIBUTE]
     return Letter(
         message_id=message.message_id,
         receipt_handle=message.receipt_handle,
@@ -92,8 +97,8 @@ def letter_of(message: Message, sources: Set[str]) -> Letter:
         group_id=message.system.get("MessageGroupId"),
         trace_header=message.system.get("AWSTraceHeader"),
         source_arn=source_arn,
-        trail=trail,
-        trail_fault=trail_fault,
+        metadata=metadata,
+        metadata_fault=metadata_fault,
     )
 
 
@@ -106,10 +111,10 @@ def _maybe_instant(milliseconds: str | None) -> datetime | None:
 
 
 class SqsSource:
-    """A source queue, with its consumer. `name` is what the circuit and the trails call it: the queue's name."""
+    """A source queue, with its consumer. `name` is what the circuit and the metadata call it: the queue's name."""
 
     settles_at_once = False
-    carries_trails = True
+    carries_metadata = True
 
     def __init__(self, queue: SqsQueue, name: str) -> None:
         self._queue = queue
@@ -131,32 +136,34 @@ class SqsSource:
         """
         return facts.visibility_timeout * (facts.max_receive_count or max_receive_count_otherwise)
 
-    def owns(self, source_arn: str | None, trail: Trail | None) -> bool:
-        """Whether a letter is of this queue: SQS says where it moved it from, else its trail where it was sent to.
+    def owns(self, source_arn: str | None, metadata: RedriveMetadata | None) -> bool:
+        """Whether a letter is of this queue: SQS says where it moved it from, else its metadata where it was sent to.
 
         All sources of a DLQ are of its account and region, so that their names tell them apart.
         """
         if source_arn is not None:
             return queue_name(source_arn) == self.name
-        return trail is not None and trail.queue == self.name
+        return metadata is not None and metadata.queue == self.name
 
 
 class Owning(Protocol):
     """Knows which letters are its own."""
 
-    def owns(self, source_arn: str | None, trail: Trail | None) -> bool: ...
+    def owns(self, source_arn: str | None, metadata: RedriveMetadata | None) -> bool: ...
 
 
 S = TypeVar("S", bound=Owning)
 
 
-def owner_of(sources: Sequence[S], *, source_arn: str | None, trail: Trail | None) -> S | None:
+def owner_of(
+    sources: Sequence[S], *, source_arn: str | None, metadata: RedriveMetadata | None
+) -> S | None:
     """The source that a letter belongs to; the first where it says nothing of where it came from.
 
     None for a letter that SQS moved here from a queue that is not served.
     """
     for source in sources:
-        if source.owns(source_arn, trail):
+        if source.owns(source_arn, metadata):
             return source
     return sources[0] if source_arn is None else None
 

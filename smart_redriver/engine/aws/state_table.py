@@ -21,10 +21,10 @@ from smart_redriver.engine.aws.clients import naming
 from smart_redriver.engine.aws.items import Item
 from smart_redriver.engine.config.targets import within
 from smart_redriver.engine.errors import CallFailed
-from smart_redriver.engine.messages.letter import Trail
+from smart_redriver.engine.messages.letter import RedriveMetadata
 from smart_redriver.engine.model.circuit import Circuit, Lease
 from smart_redriver.engine.model.permit import Hint
-from smart_redriver.engine.reports.processing import Told
+from smart_redriver.engine.reports.processing import ReceivedOutcome
 from smart_redriver.engine.triage.ledger import Entry
 
 #: Exceptions from reading an item that no version wrote; a number may be too large for a moment.
@@ -37,7 +37,7 @@ _UNREADABLE = (
 )
 _UNREADABLE_ENTRY = (
     "Damaged, or of a version that this one does not know: deploy that, or delete this item of the state table; "
-    "its letter is then known by its trail alone. Until then no letter of the queue goes, nor is parked before it "
+    "its letter is then known by its metadata alone. Until then no letter of the queue goes, nor is parked before it "
     "expires"
 )
 
@@ -64,10 +64,10 @@ class DynamoDbClient(BatchClient, Protocol):
 
 @dataclass(slots=True)
 class Known:
-    """Items of the ledger: entries by original id, and trails kept for copies by the copy's MessageId."""
+    """Items of the ledger: entries by original id, and metadata kept for copies by the copy's MessageId."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
-    trails: dict[str, Trail] = field(default_factory=dict)
+    metadata: dict[str, RedriveMetadata] = field(default_factory=dict)
 
 
 def _hint_in(item: Item | None) -> Hint | None:
@@ -248,8 +248,8 @@ class StateStore:
         for item in self._batches.get(keys):
             message_id = items.message_id_of(item)
             try:
-                if trail := items.kept_trail_from_item(item):
-                    known.trails[message_id] = trail
+                if metadata := items.kept_metadata_from_item(item):
+                    known.metadata[message_id] = metadata
                 else:
                     known.entries[message_id] = items.entry_from_item(item)
             except _DAMAGES as fault:
@@ -258,12 +258,15 @@ class StateStore:
         return known
 
     def write_ledger(
-        self, entries: Sequence[Entry], kept_trails: Sequence[tuple[str, Trail]], now: datetime
+        self,
+        entries: Sequence[Entry],
+        kept_metadata: Sequence[tuple[str, RedriveMetadata]],
+        now: datetime,
     ) -> None:
-        """Write entries, and the trails of copies that can't carry one. Raises CallFailed for any left undone."""
+        """Write entries, and the metadata of copies that can't carry it. Raises CallFailed for any left undone."""
         kept = [
-            items.kept_trail_to_item(message_id, trail, now, self._within)
-            for message_id, trail in kept_trails
+            items.kept_metadata_to_item(message_id, metadata, now, self._within)
+            for message_id, metadata in kept_metadata
         ]
         # Two copies of one letter in a round share an entry, and a batch must not name an item twice.
         latest = {
@@ -271,11 +274,11 @@ class StateStore:
         }
         self._batches.put([*kept, *latest.values()])
 
-    def write_failures(self, failures: Sequence[Told], until: datetime) -> None:
+    def write_failures(self, failures: Sequence[ReceivedOutcome], until: datetime) -> None:
         """Write how letters failed, one of each letter, to be forgotten after `until`. Raises CallFailed for any left undone."""
         self._batches.put([items.failure_to_item(one, until, self._within) for one in failures])
 
-    def load_failure(self, original_id: str) -> Told | None:
+    def load_failure(self, original_id: str) -> ReceivedOutcome | None:
         """Return a letter's last failure, if its consumer reported it. Raises CallFailed."""
         with naming("GetItem"):
             answer = self._dynamodb.get_item(

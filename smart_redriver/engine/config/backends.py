@@ -54,7 +54,7 @@ class LocationReader(Protocol):
     names: str
 
     def may_be_called(self, name: str) -> bool:
-        """Whether circuit, trails and reports can call the queue so."""
+        """Whether circuit, metadata and reports can call the queue so."""
         ...
 
     def parse(self, text: str) -> Location:
@@ -101,7 +101,7 @@ class Backend:
 
     Attributes:
         filled_by: what fills its DLQ, in words.
-        connection: makes the `Connection` of a function: dead letters, parking lot, sources, witness and reports.
+        connection: makes the `Connection` of a function: dead letters, parking lot, sources, queue metrics and reports.
         entry: the class that reads its entry in a list of queues, and so makes its construct.
         letter_store: makes the `MessageStore` of a session: its letters as people have them.
         checks: the doctor's checks by what they look at.

@@ -81,7 +81,7 @@ class Deployment:
 
     @property
     def source_names(self) -> tuple[str, ...]:
-        """The source queues' names in circuits, trails and ledger, in the same order.
+        """The source queues' names in circuits, metadata and ledger, in the same order.
 
         All source queues of a DLQ are of its account and Region, so a name tells them apart.
         """

@@ -311,7 +311,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
 def is_plain(name: str) -> bool:
-    """Whether circuit, trails and reports can call a queue so that is none of SQS."""
+    """Whether circuit, metadata and reports can call a queue so that is none of SQS."""
     return _PLAIN.fullmatch(name) is not None
 
 

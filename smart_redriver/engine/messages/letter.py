@@ -1,8 +1,8 @@
-"""A letter and its trail: what one message in the dead-letter queue is, and what it carries about its past.
+"""A letter and its metadata: what one message in the dead-letter queue is, and what it carries about its past.
 
 Identity travels with the letter. `SendMessage` gives every redriven copy a new MessageId, so whoever counts
 by MessageId never counts past one; SQS's own move to the DLQ keeps the id. Hence the original id is the
-MessageId at the first visit to the DLQ, and afterwards what the trail says.
+MessageId at the first visit to the DLQ, and afterwards what the metadata says.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from enum import Enum
 from sys import getsizeof
 from typing import Any
 
-TRAIL_ATTRIBUTE = "RedriveTrail"
+METADATA_ATTRIBUTE = "RedriveTrail"
 
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
 MAX_MESSAGE_ATTRIBUTES = 10
 
 _MESSAGE_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _LARGEST_NUMBER = 10**12
-# Made once: `json.dumps` would make one for each trail.
+# Made once: `json.dumps` would make one for each metadata.
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 #: A message attribute as boto3 gives and takes it: DataType with StringValue or BinaryValue.
@@ -31,7 +31,7 @@ Attribute = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trail:
+class RedriveMetadata:
     """The history in a redriven letter, in one String attribute of compact JSON.
 
     `sent_for`: the consumer group that it was sent again for, where others read the same.
@@ -60,8 +60,8 @@ class Trail:
         return _to_json(fields)
 
     @classmethod
-    def decode(cls, text: str) -> Trail:
-        """The trail in `text`.
+    def decode(cls, text: str) -> RedriveMetadata:
+        """The metadata in `text`.
 
         Raises:
             ValueError: it does not parse, or a field is missing or of the wrong kind. Consumers and people
@@ -70,7 +70,7 @@ class Trail:
         """
         try:
             fields = json.loads(text)
-            trail = cls(
+            metadata = cls(
                 queue=str(fields["queue"]),
                 original_id=str(fields["id"]),
                 redrive_count=int(fields["n"]),
@@ -80,14 +80,14 @@ class Trail:
                 sent_for=str(fields.get("for", "")),
             )
         except (KeyError, TypeError, ValueError, OverflowError, OSError, RecursionError) as fault:
-            raise ValueError(f"not a redrive trail: {type(fault).__name__}") from fault
-        numbers = (trail.redrive_count, trail.batch, trail.generation)
-        if not _MESSAGE_ID.fullmatch(trail.original_id) or not all(
+            raise ValueError(f"not redrive metadata: {type(fault).__name__}") from fault
+        numbers = (metadata.redrive_count, metadata.batch, metadata.generation)
+        if not _MESSAGE_ID.fullmatch(metadata.original_id) or not all(
             0 <= number <= _LARGEST_NUMBER for number in numbers
         ):
             # The ledger could not store it, and would refuse the whole batch of which it is a part.
-            raise ValueError("not a redrive trail: an id or a number out of bounds")
-        return trail
+            raise ValueError("not redrive metadata: an id or a number out of bounds")
+        return metadata
 
 
 class Unfit(str, Enum):
@@ -99,9 +99,9 @@ class Unfit(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Letter:
-    """One message received from the DLQ, with the trail taken out of its attributes.
+    """One message received from the DLQ, with the metadata taken out of its attributes.
 
-    `attributes` are the sender's own, untouched. `trail_fault` says why a trail that was there counts as
+    `attributes` are the sender's own, untouched. `metadata_fault` says why redrive metadata that was there counts as
     absent; it is reported and never stops a pass. `first_received_at` is when this copy was first received at all.
     `request_id` is of the asynchronous invocation that this letter is left of: a copy is known by it that has no
     MessageId of its own. `failed_at` is known of what was sent to the DLQ once it had failed. `unfit` says why the
@@ -121,8 +121,8 @@ class Letter:
     group_id: str | None = None
     trace_header: str | None = None
     source_arn: str | None = None
-    trail: Trail | None = None
-    trail_fault: str | None = None
+    metadata: RedriveMetadata | None = None
+    metadata_fault: str | None = None
     request_id: str | None = None
     failed_at: datetime | None = None
     unfit: Unfit | None = None
@@ -139,7 +139,7 @@ class Letter:
     @property
     def original_id(self) -> str:
         """The id that the letter had on its first visit to the DLQ."""
-        return self.trail.original_id if self.trail else self.message_id
+        return self.metadata.original_id if self.metadata else self.message_id
 
     @property
     def size(self) -> int:
@@ -155,38 +155,38 @@ class Letter:
         """Bytes of memory that the body takes: up to four for each character, if one of them is an emoji."""
         return getsizeof(self.body)
 
-    def with_trail(self, trail: Trail) -> Letter:
-        """This letter with a trail that was kept for it in the ledger."""
-        return replace(self, trail=trail, trail_fault=None)
+    def with_metadata(self, metadata: RedriveMetadata) -> Letter:
+        """This letter with redrive metadata that was kept for it in the ledger."""
+        return replace(self, metadata=metadata, metadata_fault=None)
 
-    def without_trail(self) -> Letter:
-        """This letter as one of its own, whose trail was copied from another's."""
-        return replace(self, trail=None, trail_fault="the trail is another letter's")
+    def without_metadata(self) -> Letter:
+        """This letter as one of its own, whose metadata was copied from another's."""
+        return replace(self, metadata=None, metadata_fault="the metadata is another letter's")
 
 
-def read_trail(
+def read_metadata(
     attributes: Mapping[str, Attribute], queues: Set[str]
-) -> tuple[Trail | None, str | None]:
-    """The trail among `attributes` and, where one is there that can't be trusted, why not.
+) -> tuple[RedriveMetadata | None, str | None]:
+    """The metadata among `attributes` and, where one is there that can't be trusted, why not.
 
-    Consumers copy attributes on to messages of their own, so a trail that names none of the `queues` that the
+    Consumers copy attributes on to messages of their own, so redrive metadata that names none of the `queues` that the
     letter can have come from is not this letter's and counts as absent.
     """
-    carried = attributes.get(TRAIL_ATTRIBUTE)
+    carried = attributes.get(METADATA_ATTRIBUTE)
     if carried is None:
         return None, None
     try:
-        trail = Trail.decode(carried.get("StringValue") or "")
+        metadata = RedriveMetadata.decode(carried.get("StringValue") or "")
     except ValueError as fault:
         return None, str(fault)
-    if trail.queue not in queues:
-        return None, "the trail names another queue"
-    return trail, None
+    if metadata.queue not in queues:
+        return None, "the metadata names another queue"
+    return metadata, None
 
 
-def trail_attribute(trail: Trail) -> Attribute:
-    """The message attribute that carries `trail`."""
-    return {"DataType": "String", "StringValue": trail.encode()}
+def metadata_attribute(metadata: RedriveMetadata) -> Attribute:
+    """The message attribute that carries `metadata`."""
+    return {"DataType": "String", "StringValue": metadata.encode()}
 
 
 def attribute_size(name: str, attribute: Attribute) -> int:

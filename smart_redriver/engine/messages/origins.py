@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 from smart_redriver.engine.config.targets import Origin, Target, TargetKind
 from smart_redriver.engine.messages.letter import Attribute, Letter, Unfit
 
-#: As ids of letters are checked in a trail: the ledger has to be able to store them.
+#: As ids of letters are checked in redrive metadata: the ledger has to be able to store them.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _UNIVERSAL = re.compile(r"arn:aws[a-z-]*:scheduler:::aws-sdk:([a-z0-9]+):([A-Za-z0-9]+)")
 
@@ -273,8 +273,8 @@ def _of_schedule(letter: Letter, targets: Sequence[Target]) -> Found:
 
 
 def _of_queue(letter: Letter, targets: Sequence[Target]) -> Found:
-    """A message that a target queue's own consumer failed, and that was parked: there its trail is all that tells."""
-    named = letter.trail.queue if letter.trail else None
+    """A message that a target queue's own consumer failed, and that was parked: there its metadata is all that tells."""
+    named = letter.metadata.queue if letter.metadata else None
     return _found(
         _only(one for one in targets if one.kind is TargetKind.QUEUE and one.name == named)
     )

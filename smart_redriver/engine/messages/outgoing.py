@@ -11,12 +11,12 @@ from typing import Any
 from smart_redriver.engine.errors import EntryFault
 from smart_redriver.engine.messages.letter import (
     MAX_MESSAGE_ATTRIBUTES,
-    TRAIL_ATTRIBUTE,
+    METADATA_ATTRIBUTE,
     Attribute,
     Letter,
-    Trail,
+    RedriveMetadata,
     attribute_size,
-    trail_attribute,
+    metadata_attribute,
     without_lineage,
 )
 
@@ -35,45 +35,47 @@ MAX_VISIBILITY = timedelta(hours=12)
 
 @dataclass(slots=True, kw_only=True)
 class Outgoing:
-    """One letter on its way to a queue that takes messages of `size_limit` bytes, and its trail;
+    """One letter on its way to a queue that takes messages of `size_limit` bytes, and its metadata;
     for `salt` see `Entry`.
 
     Attributes:
         before: the letter as it lies there, where a person has edited it.
-        trail_attribute: the trail as the message carries it.
-        may_carry_trail: nothing may be added to what goes to some destinations.
+        metadata_attribute: the metadata as the message carries it.
+        may_carry_metadata: nothing may be added to what goes to some destinations.
         may_return: it can come back from its destination, and is to be known then.
-        carries_trail: whether the message has room for its trail; if not, it stays untouched.
-        leaves_trail: so that the ledger has to keep the trail.
-        size: bytes of the message, with its trail if it carries it.
+        carries_metadata: whether the message has room for its metadata; if not, it stays untouched.
+        leaves_metadata: so that the ledger has to keep the metadata.
+        size: bytes of the message, with its metadata if it carries it.
 
     """
 
     letter: Letter
-    trail: Trail
+    metadata: RedriveMetadata
     size_limit: int
     delay: timedelta = timedelta()
     salt: int = 0
-    may_carry_trail: bool = True
+    may_carry_metadata: bool = True
     may_return: bool = True
     before: Letter | None = None
-    trail_attribute: Attribute = field(init=False)
-    carries_trail: bool = field(init=False)
+    metadata_attribute: Attribute = field(init=False)
+    carries_metadata: bool = field(init=False)
     size: int = field(init=False)
 
     def __post_init__(self) -> None:
         """Reckon once what is asked for several times."""
-        self.trail_attribute = trail_attribute(self.trail)
+        self.metadata_attribute = metadata_attribute(self.metadata)
         without = self.letter.size
-        with_trail = without + attribute_size(TRAIL_ATTRIBUTE, self.trail_attribute)
+        with_metadata = without + attribute_size(METADATA_ATTRIBUTE, self.metadata_attribute)
         has_place = len(self.letter.attributes) < MAX_MESSAGE_ATTRIBUTES
-        self.carries_trail = self.may_carry_trail and has_place and with_trail <= self.size_limit
-        self.size = with_trail if self.carries_trail else without
+        self.carries_metadata = (
+            self.may_carry_metadata and has_place and with_metadata <= self.size_limit
+        )
+        self.size = with_metadata if self.carries_metadata else without
 
     @property
-    def leaves_trail(self) -> bool:
-        """Whether the ledger has to keep the trail, by the id of the copy."""
-        return self.may_return and not self.carries_trail
+    def leaves_metadata(self) -> bool:
+        """Whether the ledger has to keep the metadata, by the id of the copy."""
+        return self.may_return and not self.carries_metadata
 
     @property
     def deduplication_id(self) -> str:
@@ -91,7 +93,7 @@ class Outgoing:
 
     def _told_apart_by(self) -> Iterator[bytes]:
         letter = self.letter
-        for one in (letter.message_id, self.trail.redrive_count, self.salt, letter.body):
+        for one in (letter.message_id, self.metadata.redrive_count, self.salt, letter.body):
             yield str(one).encode()
         for name, attribute in sorted(letter.attributes.items()):
             yield name.encode()
@@ -163,8 +165,8 @@ def send_entry(one: Outgoing, *, is_fifo: bool) -> dict[str, Any]:
     """The entry of a SendMessageBatch for one letter, without its Id; `is_fifo` says what it is sent to."""
     letter = one.letter
     attributes = {name: _sendable(value) for name, value in letter.attributes.items()}
-    if one.carries_trail:
-        attributes[TRAIL_ATTRIBUTE] = dict(one.trail_attribute)
+    if one.carries_metadata:
+        attributes[METADATA_ATTRIBUTE] = dict(one.metadata_attribute)
     entry: dict[str, Any] = {"MessageBody": letter.body}
     if attributes:
         entry["MessageAttributes"] = attributes

@@ -1,6 +1,6 @@
 """Makes the delivery that a target gets for a letter: what it got before, as far as the letter shows. Pure.
 
-Nothing is added that the target was not given before; the trail stays in the ledger. What can't be the same is said
+Nothing is added that the target was not given before; the metadata stays in the ledger. What can't be the same is said
 with each function. A letter that does not hold what a target needs raises ValueError: `origins` finds most of them
 before, the others are a fault of the letter's content.
 """

@@ -155,7 +155,7 @@ class Judged:
     `is_strike` says whether a return from it speaks against the letter: others succeeded at the same time;
     `was_alone` that suspects came back with nobody to compare them with.
     A success that was shown by the batch itself falls when `overturned_at` letters have returned after all
-    (0: never). `sent_at` and `size` tell its letters from producers' messages in the source's books.
+    (0: never). `sent_at` and `size` tell its letters from producers' messages in the source's metrics.
     `unaccounted` of its letters nothing was known when the verdict fell, and no producer's message would be there to
     compare them with. `is_whole`: each of them was shown to have succeeded.
     """

@@ -13,8 +13,8 @@ from enum import Enum
 
 from smart_redriver.engine.model.batch import JUDGED_KEPT, Batch, Judged, Verdict
 from smart_redriver.engine.model.causes import CauseCircuit
+from smart_redriver.engine.model.fifo_counts import BatchCounts, latest
 from smart_redriver.engine.model.rate import Rate
-from smart_redriver.engine.model.tally import Tally, latest
 from smart_redriver.engine.triage.decision import Hold
 
 #: More flaps in a row than these say no more.
@@ -162,7 +162,7 @@ class Circuit:
         held_suspects: letters that are hidden until their last chance.
         suspects_until: until when suspects are hidden for their backoff where nobody can delay them: controls wait for them.
         causes: letters that fail for one cause while others succeed.
-        tallies: of a FIFO queue the last batches, counted: their letters are kept until it is known what became of them.
+        counted_batches: of a FIFO queue the last batches, counted: their letters are kept until it is known what became of them.
         rate: letters a second that the consumer is given; None before its queue was looked at.
         reason: why the state is what it is, for people.
 
@@ -202,7 +202,7 @@ class Circuit:
     reason: str = "new"
     orders: Orders = Orders()
     causes: tuple[CauseCircuit, ...] = ()
-    tallies: tuple[Tally, ...] = ()
+    counted_batches: tuple[BatchCounts, ...] = ()
     rate: Rate | None = None
     pending: tuple[Batch, ...] = ()
     judged: tuple[Judged, ...] = ()
@@ -293,16 +293,18 @@ class Circuit:
             return None  # most letters are on their first visit: two hundred batches need not be looked at for each
         return next((batch for batch in self.judged if batch.id == batch_id), None)
 
-    def tally(self, batch_id: int | None) -> Tally | None:
-        """The tally of the batch of this id; None without one."""
-        return next((one for one in self.tallies if one.batch == batch_id), None)
+    def batch_counts(self, batch_id: int | None) -> BatchCounts | None:
+        """The counts of the batch of this id; None without one."""
+        return next((one for one in self.counted_batches if one.batch == batch_id), None)
 
-    def with_tally(self, changed: Tally) -> Circuit:
-        """This circuit with this tally, in the place of the one of the same batch."""
-        if self.tally(changed.batch) is None:
-            return replace(self, tallies=latest((*self.tallies, changed)))
-        tallies = (changed if one.batch == changed.batch else one for one in self.tallies)
-        return replace(self, tallies=tuple(tallies))
+    def with_counts(self, changed: BatchCounts) -> Circuit:
+        """This circuit with these counts, in the place of those of the same batch."""
+        if self.batch_counts(changed.batch) is None:
+            return replace(self, counted_batches=latest((*self.counted_batches, changed)))
+        counted_batches = (
+            changed if one.batch == changed.batch else one for one in self.counted_batches
+        )
+        return replace(self, counted_batches=tuple(counted_batches))
 
     def with_batch(self, changed: Batch) -> Circuit:
         """This circuit with the pending batch of the same id replaced by `changed`."""

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from smart_redriver.engine.model.batch import Batch, Heard, Judged
-from smart_redriver.engine.model.books import PERIOD, Account, Books, minute_of
+from smart_redriver.engine.model.queue_metrics import PERIOD, Account, QueueMetrics, minute_of
 
 #: How far back producers' messages say how often more of them may be expected.
 LIVE_LOOKBACK = timedelta(minutes=15)
@@ -88,8 +88,8 @@ class Evidence:
             letters can account for.
         were_tried: nothing waits in the source queue that may be ours and was never received.
         is_still_there: messages are in the source queue, so that what is unknown may still show.
-        has_books: the source's books cover the time in which its letters were first tried.
-        are_books_late: they can be read, and do not yet.
+        has_metrics: the source's metrics cover the time in which its letters were first tried.
+        are_metrics_late: they can be read, and do not yet.
         is_heard: the consumer has reported of its letters.
 
     """
@@ -104,8 +104,8 @@ class Evidence:
     others_failed_tries: int = 0
     were_tried: bool = False
     is_still_there: bool = False
-    has_books: bool = False
-    are_books_late: bool = False
+    has_metrics: bool = False
+    are_metrics_late: bool = False
     is_heard: bool = False
 
     def unknown_of(self, batch: Batch) -> int:
@@ -128,24 +128,24 @@ class Evidence:
 def gather_evidence(
     batch: Batch,
     others: Sequence[Batch | Judged],
-    books: Books | None,
+    metrics: QueueMetrics | None,
     *,
     max_receives: int,
     vouched_before: timedelta = timedelta(),
     believes_successes: bool = True,
 ) -> Evidence:
-    """Put together what the consumer's reports, the returns and the source's books say of `batch`.
+    """Put together what the consumer's reports, the returns and the source's metrics say of `batch`.
 
     Args:
         batch: with the returns that were seen and the outcomes that were heard so far.
-        others: the further batches of the queue, whose letters are in its books, too.
-        books: None where CloudWatch could not be asked; that makes the verdict slower, never bolder.
+        others: the further batches of the queue, whose letters are in its metrics, too.
+        metrics: None where CloudWatch could not be asked; that makes the verdict slower, never bolder.
         max_receives: of one message, before SQS moves it to the DLQ.
         vouched_before: what producers' messages met so long before the batch testifies for the consumer, too.
-        believes_successes: reported ones count, and not those in the books alone.
+        believes_successes: reported ones count, and not those in the metrics alone.
 
     """
-    seen = _seen(batch, others, books, max_receives, vouched_before)
+    seen = _seen(batch, others, metrics, max_receives, vouched_before)
     if not believes_successes:
         batch = replace(batch, heard=replace(batch.heard, succeeded=0))
     return _with_reports(seen, batch, max_receives)
@@ -154,7 +154,7 @@ def gather_evidence(
 def _with_reports(seen: Evidence, batch: Batch, max_receives: int) -> Evidence:
     """Return the larger of what was seen and what was heard: each knows only some of the letters.
 
-    A letter that the consumer parked was deleted, and so it stands in the books as a success. It is none: a consumer
+    A letter that the consumer parked was deleted, and so it stands in the metrics as a success. It is none: a consumer
     that takes everything for unhealable is to be given no more.
     """
     heard = batch.heard
@@ -173,14 +173,14 @@ def _with_reports(seen: Evidence, batch: Batch, max_receives: int) -> Evidence:
         deleted=max(seen.deleted, heard.succeeded),
         failed_tries=max(
             seen.failed_tries,
-            heard.tries if seen.has_books else _telling_tries(heard, batch.size, max_receives),
+            heard.tries if seen.has_metrics else _telling_tries(heard, batch.size, max_receives),
         ),
         is_heard=True,
     )
 
 
 def _telling_tries(heard: Heard, size: int, max_receives: int) -> int:
-    """Failed tries where no books say whether anything was deleted: of one letter many say nothing of the others.
+    """Failed tries where no metrics say whether anything was deleted: of one letter many say nothing of the others.
 
     Each letter counts once, unless all of the batch have failed.
     """
@@ -193,39 +193,39 @@ def _telling_tries(heard: Heard, size: int, max_receives: int) -> int:
 def _seen(
     batch: Batch,
     others: Sequence[Batch | Judged],
-    books: Books | None,
+    metrics: QueueMetrics | None,
     max_receives: int,
     vouched_before: timedelta,
 ) -> Evidence:
     seen = Evidence(failed=batch.returned, suspects_failed=batch.suspects_returned)
-    if books is None:
+    if metrics is None:
         return seen
     start = minute_of(batch.sent_at)
-    sent_before = _sent_before(books, others, start)
-    account = books.account(start)
+    sent_before = _sent_before(metrics, others, start)
+    account = metrics.account(start)
     if account is None or account.until <= batch.first_try_at:
-        return replace(seen, live=Live(is_expected=sent_before > 0), are_books_late=True)
+        return replace(seen, live=Live(is_expected=sent_before > 0), are_metrics_late=True)
     ours = [batch, *(one for one in others if one.id != batch.id and one.sent_at >= start)]
     others_met = max(0, account.met - batch.size)
-    has_books = account.until >= batch.tried_by + PERIOD
-    moved = max(0, account.moved - others_met) if has_books else 0
+    has_metrics = account.until >= batch.tried_by + PERIOD
+    moved = max(0, account.moved - others_met) if has_metrics else 0
     return Evidence(
-        succeeded=min(_surely_done(batch, others, books), batch.size - batch.seen_again),
+        succeeded=min(_surely_done(batch, others, metrics), batch.size - batch.seen_again),
         failed=max(batch.returned, min(moved, batch.size) - batch.suspects),
         suspects_failed=batch.suspects_returned,
-        live=_live(batch, others, books, start - vouched_before),
+        live=_live(batch, others, metrics, start - vouched_before),
         met=account.met,
         deleted=account.deleted,
         failed_tries=account.failed_tries,
         others_failed_tries=max(0, account.failed_tries - max_receives * _out(ours, others)),
         were_tried=_were_tried(batch, account),
         is_still_there=account.left > 0,
-        has_books=has_books,
-        are_books_late=not has_books,
+        has_metrics=has_metrics,
+        are_metrics_late=not has_metrics,
     )
 
 
-def _surely_done(batch: Batch, others: Sequence[Batch | Judged], books: Books) -> int:
+def _surely_done(batch: Batch, others: Sequence[Batch | Judged], metrics: QueueMetrics) -> int:
     """Letters of the batch that were deleted, even if all other messages were that have not come back.
 
     Several spans may tell. From the batch on; from one before it on, as letters that came back were not deleted; and
@@ -235,9 +235,9 @@ def _surely_done(batch: Batch, others: Sequence[Batch | Judged], books: Books) -
     sent = {minute_of(one.sent_at) for one in others if one.id != batch.id}
     starts = {start, *(at for at in sent if start - LIVE_LOOKBACK <= at < start)}
     after = min((at for at in sent if at > start), default=None)
-    accounts = [books.account(at) for at in starts]
+    accounts = [metrics.account(at) for at in starts]
     if after is not None:
-        accounts.append(books.account(start, after))
+        accounts.append(metrics.account(start, after))
     return max(_done_within(batch, others, account) for account in accounts)
 
 
@@ -266,12 +266,14 @@ def _out(ours: Iterable[Batch | Judged], others: Iterable[Batch | Judged]) -> in
     )
 
 
-def _live(batch: Batch, others: Sequence[Batch | Judged], books: Books, start: datetime) -> Live:
+def _live(
+    batch: Batch, others: Sequence[Batch | Judged], metrics: QueueMetrics, start: datetime
+) -> Live:
     """Return the outcomes of producers' messages since `start`."""
-    account = books.account(start)
+    account = metrics.account(start)
     if account is None:
         return Live()
-    sent_before = _sent_before(books, others, start)
+    sent_before = _sent_before(metrics, others, start)
     met_ones = (one for one in others if start <= one.sent_at < account.until)
     ours = [batch, *(one for one in met_ones if one.id != batch.id)]
     size = sum(one.size for one in ours)
@@ -290,10 +292,10 @@ def _live(batch: Batch, others: Sequence[Batch | Judged], books: Books, start: d
     )
 
 
-def _sent_before(books: Books, others: Iterable[Batch | Judged], start: datetime) -> int:
+def _sent_before(metrics: QueueMetrics, others: Iterable[Batch | Judged], start: datetime) -> int:
     """Producers' messages in the quarter of an hour before `start`."""
     since = start - LIVE_LOOKBACK
-    account = books.account(since, start)
+    account = metrics.account(since, start)
     ours = sum(one.size for one in others if since <= one.sent_at < start)
     return max(0, account.sent - ours) if account else 0
 
@@ -307,21 +309,21 @@ def _enough(failed: int) -> int:
     return max(FEWEST_LIVE_SUCCESSES, math.ceil(failed / FAILURES_PER_LIVE_SUCCESS))
 
 
-def live_outcome(books: Books | None, since: datetime) -> LiveOutcome:
+def live_outcome(metrics: QueueMetrics | None, since: datetime) -> LiveOutcome:
     """Return the outcomes of all messages in the last minutes, letters and others.
 
     Args:
-        books: None where CloudWatch could not be asked.
+        metrics: None where CloudWatch could not be asked.
         since: what was before says nothing any more: the circuit's last change.
 
     The shortest span that has something to say is heard, so that an outage's end shows at once.
 
     """
-    if books is None or not books.minutes:
+    if metrics is None or not metrics.minutes:
         return LiveOutcome.UNSEEN
-    end = books.minutes[-1].at + PERIOD
+    end = metrics.minutes[-1].at + PERIOD
     for span in (timedelta(minutes=3), LIVE_LOOKBACK):
-        account = books.account(max(since + PERIOD, end - span))
+        account = metrics.account(max(since + PERIOD, end - span))
         if account is None:
             continue
         failed = max(0, account.failed_tries - account.present)

@@ -12,13 +12,13 @@ from datetime import datetime, timedelta
 
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.model.batch import Batch, Heard, Judged, Verdict
-from smart_redriver.engine.model.books import Account, Books
 from smart_redriver.engine.model.breaker import failed, succeeded
 from smart_redriver.engine.model.causes import with_failures, with_successes
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import Evidence
+from smart_redriver.engine.model.fifo_counts import counted
 from smart_redriver.engine.model.permit import cause_cool_down, is_mixed
-from smart_redriver.engine.model.tally import counted
+from smart_redriver.engine.model.queue_metrics import Account, QueueMetrics
 from smart_redriver.engine.model.verdict import Judgement, known_by, weigh
 
 #: Letters were too many at once where less than this share of them succeeded that had succeeded of fewer letters, and
@@ -227,8 +227,10 @@ def charge(circuit: Circuit, returns: Mapping[tuple[int, bool], int]) -> Circuit
             circuit = _with_judged(circuit, replace(judged, returned=judged.returned + count))
             if judged.verdict is Verdict.SUCCESS and judged.generation == circuit.generation:
                 circuit = replace(circuit, fared=circuit.fared.and_also(count))
-        if tally := circuit.tally(batch_id):
-            circuit = circuit.with_tally(replace(tally, came_back=tally.came_back + count))
+        if batch_counts := circuit.batch_counts(batch_id):
+            circuit = circuit.with_counts(
+                replace(batch_counts, came_back=batch_counts.came_back + count)
+            )
     return circuit
 
 
@@ -244,19 +246,21 @@ def note_reports(
             circuit = circuit.with_batch(replace(batch, heard=batch.heard + told))
         elif (judged := circuit.judged_batch(batch_id)) and judged.is_strike:
             circuit = _hold_causes(circuit, told, settings, now, roll)
-        if tally := circuit.tally(batch_id):
-            circuit = circuit.with_tally(replace(tally, reported=tally.reported + told.ended))
+        if batch_counts := circuit.batch_counts(batch_id):
+            circuit = circuit.with_counts(
+                replace(batch_counts, reported=batch_counts.reported + told.ended)
+            )
     return replace(circuit, heard_at=now)
 
 
-def count_unseen(circuit: Circuit, books: Books | None) -> Circuit:
-    """The circuit with what the books tell by now of batches with letters that are out of sight."""
-    if books is None:
+def count_unseen(circuit: Circuit, metrics: QueueMetrics | None) -> Circuit:
+    """The circuit with what the metrics tell by now of batches with letters that are out of sight."""
+    if metrics is None:
         return circuit
     batches: list[Batch | Judged] = [*circuit.pending, *circuit.judged]
-    for tally in circuit.tallies:
-        if (counts := counted(tally, batches, books)) is not tally:
-            circuit = circuit.with_tally(counts)
+    for batch_counts in circuit.counted_batches:
+        if (counts := counted(batch_counts, batches, metrics)) is not batch_counts:
+            circuit = circuit.with_counts(counts)
     return circuit
 
 
@@ -268,7 +272,7 @@ def judge_left_failing(
     Where all letters are out, no further batch can fail: a consumer that keeps them for hours would hide its outage.
 
     Args:
-        account: of the source's books since the last failure was counted.
+        account: of the source's metrics since the last failure was counted.
 
     """
     letters = circuit.left_failing

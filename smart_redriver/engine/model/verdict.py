@@ -17,13 +17,13 @@ from smart_redriver.engine.model.evidence import Evidence
 #: How long a verdict may wait for letters that are still in the source queue when all had time to fail.
 LONGEST_WAIT = timedelta(hours=2)
 
-#: As long where the source's books can't be read at all: a verdict that nothing can acquit is not worth hours.
-LONGEST_WAIT_WITHOUT_BOOKS = timedelta(minutes=10)
+#: As long where the source's metrics can't be read at all: a verdict that nothing can acquit is not worth hours.
+LONGEST_WAIT_WITHOUT_METRICS = timedelta(minutes=10)
 
-#: As long for books that can be read, and do not tell of that time yet: CloudWatch takes up to a quarter of an hour for
+#: As long for metrics that can be read, and do not tell of that time yet: CloudWatch takes up to a quarter of an hour for
 #: a queue that nobody used for long, and more in its bad hours.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/monitoring-using-cloudwatch.html
-LONGEST_WAIT_FOR_LATE_BOOKS = timedelta(minutes=20)
+LONGEST_WAIT_FOR_LATE_METRICS = timedelta(minutes=20)
 
 #: How long producers' messages may be waited for, where letters came back and the consumer may be well.
 LIVE_PATIENCE = timedelta(minutes=20)
@@ -237,14 +237,14 @@ def _are_few_others(batch: Batch, evidence: Evidence) -> bool:
 def _live_may_speak(batch: Batch, evidence: Evidence, came_back: int, now: datetime) -> bool:
     """Whether producers' messages may still outweigh the letters that came back."""
     live = evidence.live
-    if not live.is_expected or (evidence.has_books and live.has_spoken(came_back)):
+    if not live.is_expected or (evidence.has_metrics and live.has_spoken(came_back)):
         return False
     return now < batch.tried_by + LIVE_PATIENCE and not _nothing_succeeds(evidence)
 
 
 def _nothing_succeeds(evidence: Evidence) -> bool:
     """Whether others fail, too, as far as one knows."""
-    return evidence.has_books and evidence.deleted == 0 and evidence.others_failed_tries > 1
+    return evidence.has_metrics and evidence.deleted == 0 and evidence.others_failed_tries > 1
 
 
 def _nothing_but_failed_tries(
@@ -257,7 +257,7 @@ def _nothing_but_failed_tries(
     is_canary: bool,
 ) -> Judgement | None:
     """The consumer receives and deletes nothing, whoever's messages they are."""
-    if evidence.deleted or not (evidence.has_books or evidence.is_heard):
+    if evidence.deleted or not (evidence.has_metrics or evidence.is_heard):
         return None
     if 2 * batch.suspects > batch.size and not is_canary and not _nothing_succeeds(evidence):
         return None  # of suspects nothing else was to be expected, and the tries are mostly theirs
@@ -277,15 +277,15 @@ def _unknown(batch: Batch, evidence: Evidence, now: datetime) -> Judgement:
     if now < batch.due_at:
         return Judgement(verdict=None, reason="letters are out")
     if now < known_by(batch, evidence):
-        return Judgement(verdict=None, reason="the source queue's books are late")
-    if not evidence.has_books and now < batch.due_at + LONGEST_WAIT_WITHOUT_BOOKS:
-        return Judgement(verdict=None, reason="the source queue's books can't be read")
+        return Judgement(verdict=None, reason="the source queue's metrics are late")
+    if not evidence.has_metrics and now < batch.due_at + LONGEST_WAIT_WITHOUT_METRICS:
+        return Judgement(verdict=None, reason="the source queue's metrics can't be read")
     if evidence.is_still_there and now < batch.due_at + LONGEST_WAIT:
         return Judgement(verdict=None, reason="the source queue still holds letters")
     return Judgement(verdict=Verdict.NO_EVIDENCE, reason="what became of the letters is not known")
 
 
 def known_by(batch: Batch, evidence: Evidence) -> datetime:
-    """When its letters had time to fail, and late books to tell of it."""
-    late = LONGEST_WAIT_FOR_LATE_BOOKS if evidence.are_books_late else timedelta()
+    """When its letters had time to fail, and late metrics to tell of it."""
+    late = LONGEST_WAIT_FOR_LATE_METRICS if evidence.are_metrics_late else timedelta()
     return batch.due_at + late

@@ -14,7 +14,7 @@ from functools import partial
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL, MAX_SQS_DELAY, Outgoing
 from smart_redriver.engine.model.batch import Batch
-from smart_redriver.engine.passes.hands import (
+from smart_redriver.engine.passes.executor import (
     Decided,
     Destination,
     Effects,
@@ -35,7 +35,7 @@ from smart_redriver.engine.passes.ports import (
 )
 from smart_redriver.engine.passes.send_back import Forwarded, Leaving, delete, forward
 from smart_redriver.engine.reports.outcomes import error_of
-from smart_redriver.engine.triage.case import Case, trail_after
+from smart_redriver.engine.triage.case import Case, metadata_after
 from smart_redriver.engine.triage.decision import (
     Discard,
     Hold,
@@ -50,7 +50,7 @@ from smart_redriver.engine.triage.ledger import Entry, Status
 RENEWED_FOR = timedelta(minutes=1)
 
 
-class RealHands:
+class LiveExecutor:
     """Sends, records, deletes and hides.
 
     `name_of` tells the source queue that a letter belongs to, `is_over` whether the pass has to stop; `room_to_hide` is
@@ -160,7 +160,7 @@ class RealHands:
         # SQS forgets whose a renewed letter is: one that can't carry that itself would be anybody's without its entry.
         leaving = [self._renewed(case, now) for case in cases]
         forwarded = forward(
-            [one for one in leaving if one.outgoing.carries_trail],
+            [one for one in leaving if one.outgoing.carries_metadata],
             queue.renew,
             out_of=self._dead_letters,
             ledger=self._ledger,
@@ -194,7 +194,7 @@ class RealHands:
             entry = replace(case.entry, source_arn=case.source_arn)
         outgoing = Outgoing(
             letter=case.letter,
-            trail=case.letter.trail or trail_after(entry, queue, None),
+            metadata=case.letter.metadata or metadata_after(entry, queue, None),
             size_limit=self._letter_limit,
             delay=RENEWED_FOR,
         )
@@ -268,11 +268,11 @@ class RealHands:
 
         outgoing = Outgoing(
             letter=case.letter,
-            trail=trail_after(entry, to.source.name, batch),
+            metadata=metadata_after(entry, to.source.name, batch),
             size_limit=to.facts.max_message_size,
             delay=decision.delay,
             salt=entry.salt,
-            may_carry_trail=to.source.carries_trails,
+            may_carry_metadata=to.source.carries_metadata,
             may_return=not to.source.settles_at_once,
         )
         return Leaving(outgoing, record)
@@ -473,7 +473,7 @@ class Parking:
         record = partial(_parked_entry, entry, case, decision, now)
         outgoing = Outgoing(
             letter=case.letter,
-            trail=trail_after(entry, queue, None),
+            metadata=metadata_after(entry, queue, None),
             size_limit=self._limit,
             delay=delay,
         )

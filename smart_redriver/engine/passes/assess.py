@@ -1,4 +1,4 @@
-"""Looks back: asks the witness, receives the DLQ where a verdict hangs on it, and judges what can be judged.
+"""Looks back: reads queue metrics, receives the DLQ where a verdict hangs on it, and judges what can be judged.
 
 Nothing leaves the DLQ here, and nothing but the returns' marks is written: see `Entry.counts_as_evidence`.
 """
@@ -10,13 +10,13 @@ from datetime import datetime, timedelta
 
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.model import judging
-from smart_redriver.engine.model.books import PERIOD, Books
 from smart_redriver.engine.model.evidence import LIVE_LOOKBACK
-from smart_redriver.engine.passes.hands import Hands
-from smart_redriver.engine.passes.lane import Lane
+from smart_redriver.engine.model.queue_metrics import PERIOD, QueueMetrics
+from smart_redriver.engine.passes.executor import Executor
 from smart_redriver.engine.passes.pass_state import PassState
-from smart_redriver.engine.passes.ports import Witness
+from smart_redriver.engine.passes.ports import QueueMetricsReader
 from smart_redriver.engine.passes.read import Read, bytes_in_hand, read_letters
+from smart_redriver.engine.passes.source_context import SourceContext
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import Discard
 from smart_redriver.engine.triage.ordered import copies_among, without_copies
@@ -24,34 +24,36 @@ from smart_redriver.engine.triage.ordered import copies_among, without_copies
 #: A DLQ of at most this many letters is received as a whole when returns can be in it, or a canary is chosen.
 LOOK_LIMIT = 100
 
-#: One of at most this many where the books say that returns are in it. A deeper one is not: receiving and releasing
+#: One of at most this many where the metrics say that returns are in it. A deeper one is not: receiving and releasing
 #: buries letters, and returns queue up at its far end.
 SEARCH_LIMIT = 1_000
 
-#: The books are asked from here on: what was in the queue before the first letter, and how much producers send.
+#: The metrics are asked from here on: what was in the queue before the first letter, and how much producers send.
 BEFORE = LIVE_LOOKBACK + timedelta(minutes=2)
 
 
-def ask_witness(state: PassState, lane: Lane, now: datetime) -> None:
-    """Read the source's books where they can move anything; without them a verdict takes longer."""
-    if not lane.wants_books(has_letters=state.dlq.depth > 0):
+def read_queue_metrics(state: PassState, context: SourceContext, now: datetime) -> None:
+    """Read the source's metrics where they can move anything; without them a verdict takes longer."""
+    if not context.wants_metrics(has_letters=state.dlq.depth > 0):
         return
-    circuit = lane.circuit
+    circuit = context.circuit
     since = circuit.failed_at if circuit.left_failing and circuit.failed_at else now
     start = min((one.sent_at for one in circuit.pending), default=since)
-    start = min(start, lane.tallied_since() or start)
+    start = min(start, context.counted_since() or start)
     try:
-        books = state.tools.witness.since(start - BEFORE, now, lane.source.name)
-        lane.books = books if books.has_gauges else books.up_to_untold(lane.sent_lately())
+        metrics = state.tools.metrics_reader.since(start - BEFORE, now, context.source.name)
+        context.metrics = (
+            metrics if metrics.has_gauges else metrics.up_to_untold(context.sent_lately())
+        )
     except CallFailed as failed:
         state.failed(failed)
 
 
-def judge(lane: Lane, now: datetime) -> None:
+def judge(context: SourceContext, now: datetime) -> None:
     """Give every verdict that is certain now."""
-    circuit, rulings = lane.judged(now)
-    lane.rulings += tuple(one for one in rulings if one.judgement.verdict is not None)
-    lane.keeper.change(circuit)
+    circuit, rulings = context.judged(now)
+    context.rulings += tuple(one for one in rulings if one.judgement.verdict is not None)
+    context.keeper.change(circuit)
 
 
 def is_worth_a_look(state: PassState, now: datetime) -> bool:
@@ -59,7 +61,7 @@ def is_worth_a_look(state: PassState, now: datetime) -> bool:
     return 0 < state.dlq.depth <= _letters_to_look_at(state, now)
 
 
-def look(state: PassState, hands: Hands, now: datetime) -> Read:
+def look(state: PassState, executor: Executor, now: datetime) -> Read:
     """Receive the DLQ if a verdict or the choice of a canary depends on it. Raises CallFailed."""
     if not is_worth_a_look(state, now):
         return Read()
@@ -72,57 +74,60 @@ def look(state: PassState, hands: Hands, now: datetime) -> Read:
         hidden_for=state.hidden_for(),
         max_bytes=bytes_in_hand(state.settings.memory_mib) // 2,
     )
-    returns = [(lane, lane.count_returns(some, now)) for lane, some in state.by_lane(read.cases)]
+    returns = [
+        (context, context.count_returns(some, now))
+        for context, some in state.by_context(read.cases)
+    ]
     try:
-        marked = hands.mark_returns(read.cases, state.version_to_mark(read.cases), now)
+        marked = executor.mark_returns(read.cases, state.version_to_mark(read.cases), now)
     except CallFailed:
         # A pass that follows at once must not find them hidden.
-        state.did(hands.release(read.cases))
+        state.did(executor.release(read.cases))
         raise
-    for lane, some in returns:
-        lane.keeper.change(judging.charge(lane.circuit, some))
+    for context, some in returns:
+        context.keeper.change(judging.charge(context.circuit, some))
     if tools.dead_letters.is_fifo:
-        marked = discard_copies(state, hands, marked)
+        marked = discard_copies(state, executor, marked)
     return Read(tuple(marked), read.asked, read.is_end)
 
 
 def _letters_to_look_at(state: PassState, now: datetime) -> int:
-    looks_back = [lane for lane in state.lanes if not lane.has_looked_back(now)]
-    has_returns = any(lane.has_returns() for lane in looks_back)
-    if has_returns or any(lane.compares(state.dlq.depth, now) for lane in state.lanes):
+    looks_back = [context for context in state.contexts if not context.has_looked_back(now)]
+    has_returns = any(context.has_returns() for context in looks_back)
+    if has_returns or any(context.compares(state.dlq.depth, now) for context in state.contexts):
         return SEARCH_LIMIT
-    may_have_returns = any(lane.may_have_returns(now) for lane in looks_back)
-    if may_have_returns or any(lane.allow(now).is_trial for lane in state.lanes):
+    may_have_returns = any(context.may_have_returns(now) for context in looks_back)
+    if may_have_returns or any(context.allow(now).is_trial for context in state.contexts):
         return LOOK_LIMIT
     return 0
 
 
 class OnceAMinute:
-    """A witness that is asked again when it can have news: CloudWatch's are by the minute, and each answer is paid for."""
+    """A reader that reads again when there can be news: CloudWatch's are by the minute, and each answer is paid for."""
 
-    def __init__(self, witness: Witness) -> None:
-        self._witness = witness
-        self._said: dict[str, tuple[datetime, datetime, Books]] = {}
+    def __init__(self, metrics_reader: QueueMetricsReader) -> None:
+        self._metrics_reader = metrics_reader
+        self._said: dict[str, tuple[datetime, datetime, QueueMetrics]] = {}
 
-    def since(self, start: datetime, now: datetime, queue_name: str) -> Books:
-        """The books of a time that covers this one, read less than a minute ago. Raises CallFailed."""
-        asked_at, since, books = self._said.get(queue_name, (now - PERIOD, now, Books()))
+    def since(self, start: datetime, now: datetime, queue_name: str) -> QueueMetrics:
+        """The metrics of a time that covers this one, read less than a minute ago. Raises CallFailed."""
+        asked_at, since, metrics = self._said.get(queue_name, (now - PERIOD, now, QueueMetrics()))
         if now >= asked_at + PERIOD or start < since:
-            books = self._witness.since(start, now, queue_name)
-            self._said[queue_name] = (now, start, books)
-        return books
+            metrics = self._metrics_reader.since(start, now, queue_name)
+            self._said[queue_name] = (now, start, metrics)
+        return metrics
 
 
-def discard_copies(state: PassState, hands: Hands, marked: Sequence[Case]) -> list[Case]:
+def discard_copies(state: PassState, executor: Executor, marked: Sequence[Case]) -> list[Case]:
     """Discard copies in hand that have been marked as returned, and answer with the letters that are left.
 
     Marked first: a copy that is gone and was noted nowhere would look like one that succeeded.
     """
     copies = copies_among(marked)
     if copies:
-        state.did(hands.discard([(case, Discard(reason="RETURNED_COPY")) for case in copies]))
+        state.did(executor.discard([(case, Discard(reason="RETURNED_COPY")) for case in copies]))
     if copies and state.is_dry:
         state.did(
-            hands.release(copies)
+            executor.release(copies)
         )  # no look receives them again: what is before them in their group is hidden
     return without_copies(marked, copies)

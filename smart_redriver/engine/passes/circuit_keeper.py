@@ -10,7 +10,7 @@ from smart_redriver.engine.errors import RedriverError
 from smart_redriver.engine.model import breaker
 from smart_redriver.engine.model.circuit import Circuit, Lease, State
 from smart_redriver.engine.model.permit import Hint
-from smart_redriver.engine.passes.hands import Event
+from smart_redriver.engine.passes.executor import Event
 from smart_redriver.engine.passes.ports import Memory
 
 

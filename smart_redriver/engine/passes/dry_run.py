@@ -1,14 +1,14 @@
-"""The hands of a dry run: they touch no letter, and say what the real ones (`apply`) would have done."""
+"""The executor of a dry run: it touches no letter, and says what the live one (`apply`) would have done."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from smart_redriver.engine.messages.letter import Trail
+from smart_redriver.engine.messages.letter import RedriveMetadata
 from smart_redriver.engine.model.circuit import Circuit, Lease
 from smart_redriver.engine.model.permit import Hint
-from smart_redriver.engine.passes.hands import (
+from smart_redriver.engine.passes.executor import (
     Decided,
     Destination,
     Effects,
@@ -19,14 +19,14 @@ from smart_redriver.engine.passes.hands import (
     only,
 )
 from smart_redriver.engine.passes.ports import DeadLetters, Known, Memory
-from smart_redriver.engine.reports.processing import Told
+from smart_redriver.engine.reports.processing import ReceivedOutcome
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import Discard, Hold, Park, Redrive, Renew
 from smart_redriver.engine.triage.ledger import Entry
 
 
-class DryHands:
-    """Does nothing, and says what the real hands would have done had every call been accepted."""
+class DryRunExecutor:
+    """Does nothing, and says what the live executor would have done had every call been accepted."""
 
     def __init__(self, dead_letters: DeadLetters, name_of: Callable[[Case], str]) -> None:
         self._dead_letters = dead_letters
@@ -103,13 +103,13 @@ class DryMemory:
     def write_ledger(
         self,
         entries: Sequence[Entry],
-        kept_trails: Sequence[tuple[str, Trail]],  # noqa: ARG002
+        kept_metadata: Sequence[tuple[str, RedriveMetadata]],  # noqa: ARG002
         now: datetime,  # noqa: ARG002
     ) -> None:
-        """Remember entries for the rest of the pass; a dry run sends no copy that a trail could be kept for."""
+        """Remember entries for the rest of the pass; a dry run sends no copy that redrive metadata could be kept for."""
         self._entries |= {one.original_id: one for one in entries}
 
-    def write_failures(self, failures: Sequence[Told], until: datetime) -> None:
+    def write_failures(self, failures: Sequence[ReceivedOutcome], until: datetime) -> None:
         """Nothing: no pass reads them."""
 
     def load_circuit(self) -> Circuit | None:

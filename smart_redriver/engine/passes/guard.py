@@ -13,12 +13,12 @@ from typing import TypeVar
 from smart_redriver.engine.config.targets import queue_name
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.model.circuit import Circuit
-from smart_redriver.engine.passes.apply import RealHands
-from smart_redriver.engine.passes.hands import Decided, Effects, Hands
-from smart_redriver.engine.passes.lane import Lane
+from smart_redriver.engine.passes.apply import LiveExecutor
+from smart_redriver.engine.passes.executor import Decided, Effects, Executor
 from smart_redriver.engine.passes.pass_state import PassState
 from smart_redriver.engine.passes.ports import DeadLetters
 from smart_redriver.engine.passes.read import ROUND_BYTES, ROUND_SIZE, Read, read_letters
+from smart_redriver.engine.passes.source_context import SourceContext
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import Discard, Park, ParkReason, Renew
 from smart_redriver.engine.triage.retention import (
@@ -54,8 +54,8 @@ def is_lot_sweep_due(circuit: Circuit, now: datetime) -> bool:
 
 def next_sweep_at(state: PassState) -> datetime | None:
     """Return when one of the queues has to be looked through next; None if both are empty or nothing is known about them."""
-    circuit = state.lanes[0].circuit
-    is_flowing = all(lane.is_flowing for lane in state.lanes)
+    circuit = state.contexts[0].circuit
+    is_flowing = all(context.is_flowing for context in state.contexts)
     letters_at = circuit.urgent_sweep_at if is_flowing else circuit.dlq_sweep_at
     return _first(
         letters_at if state.dlq.depth else None,
@@ -64,12 +64,12 @@ def next_sweep_at(state: PassState) -> datetime | None:
 
 
 class Guard:
-    """One look through the queues that are due. The first lane's circuit remembers when the next one is."""
+    """One look through the queues that are due. The first context's circuit remembers when the next one is."""
 
-    def __init__(self, state: PassState, hands: Hands) -> None:
+    def __init__(self, state: PassState, executor: Executor) -> None:
         self._state = state
-        self._hands = hands
-        self._lane = state.lanes[0]
+        self._executor = executor
+        self._context = state.contexts[0]
         self._left: list[Case] = []
         self._stay_parked: list[Case] = []
         self._has_unfinished_work = False
@@ -83,9 +83,9 @@ class Guard:
 
         """
         state, now = self._state, self._state.tools.clock()
-        is_flowing = all(lane.is_flowing for lane in state.lanes)
+        is_flowing = all(context.is_flowing for context in state.contexts)
         if not state.dlq.depth or not is_dlq_sweep_due(
-            self._lane.circuit, now, is_flowing=is_flowing
+            self._context.circuit, now, is_flowing=is_flowing
         ):
             return
         oldest = state.oldest
@@ -93,33 +93,33 @@ class Guard:
             oldest = _first(oldest, self._save_expiring())
         self._plan_next(oldest, now, is_flowing=is_flowing)
 
-    def sweep_parking_lot(self, hands: RealHands, parking_lot: DeadLetters) -> None:
+    def sweep_parking_lot(self, executor: LiveExecutor, parking_lot: DeadLetters) -> None:
         """Renew parked letters that have used up half their time. Raises CallFailed."""
         state, now = self._state, self._state.tools.clock()
-        circuit = self._lane.circuit
+        circuit = self._context.circuit
         if not state.parking_lot.depth or not is_lot_sweep_due(circuit, now):
             return
         oldest: datetime | None = None
         retention = state.parking_lot.retention
         while cases := self._read(parking_lot).cases:
-            here = self._without_replaced(cases, hands.discard)
+            here = self._without_replaced(cases, executor.discard)
             renewed = [one for one in here if is_worth_renewing(one.letter, retention, now)]
             stay = [one for one in here if not is_worth_renewing(one.letter, retention, now)]
-            self._send_on(hands.renew, [(case, _as_it_was(case)) for case in renewed], now)
+            self._send_on(executor.renew, [(case, _as_it_was(case)) for case in renewed], now)
             self._stay_parked += [case.without_content() for case in stay]
             oldest = _first(oldest, _first_sent(stay), now if renewed else None)
         due = next_lot_sweep(oldest, retention) if oldest else None
-        self._lane.keeper.change(
-            replace(self._lane.circuit, lot_sweep_at=now if self._has_unfinished_work else due)
+        self._context.keeper.change(
+            replace(self._context.circuit, lot_sweep_at=now if self._has_unfinished_work else due)
         )
 
-    def release(self, lot_hands: RealHands) -> None:
+    def release(self, lot_executor: LiveExecutor) -> None:
         """Make the letters visible that the sweeps left. Without time for all, the rest appear some minutes later."""
-        self._state.did(self._hands.release(self._left))
+        self._state.did(self._executor.release(self._left))
         for start in range(0, len(self._stay_parked), ROUND_SIZE):
             if self._state.is_over():
                 return
-            self._state.did(lot_hands.release(self._stay_parked[start : start + ROUND_SIZE]))
+            self._state.did(lot_executor.release(self._stay_parked[start : start + ROUND_SIZE]))
 
     def _save_expiring(self) -> datetime | None:
         """Save letters near expiry, and return the first send of the oldest one that stays. Raises CallFailed."""
@@ -128,7 +128,7 @@ class Guard:
         left = SWEEP_LIMIT
         while left > 0 and (cases := self._read(state.tools.dead_letters).cases):
             now = state.tools.clock()
-            here = self._without_replaced(cases, self._hands.discard)
+            here = self._without_replaced(cases, self._executor.discard)
             decided = [(case, self._saved(case, now)) for case in here]
             for case, what in decided:
                 state.saw_letter(case, what, now)
@@ -144,22 +144,22 @@ class Guard:
 
     def _saved(self, case: Case, now: datetime) -> Park | Renew | None:
         """What saves the letter; None where it is not near its expiry."""
-        lane = self._state.lane_of(case)
-        terms = self._state.terms(lane)
+        context = self._state.context_of(case)
+        terms = self._state.terms(context)
         if not is_expiring(case.letter, terms.retention, terms.margin, now):
             return None
-        return saved(case, case.strikes(lane.circuit), terms)
+        return saved(case, case.strikes(context.circuit), terms)
 
     def _save(self, decided: Decided, now: datetime) -> Effects:
         # Unmarked: a letter that is back is met by the next pass, which charges it.
-        return self._hands.carry_out(decided, {}, now, version_to_mark=None)
+        return self._executor.carry_out(decided, {}, now, version_to_mark=None)
 
     def _plan_next(self, oldest: datetime | None, now: datetime, *, is_flowing: bool) -> None:
         state = self._state
         retention = state.dlq.retention
         if self._has_met_enough:
             oldest = _first(oldest, self._oldest_of_sqs(now))
-        newcomers = max(lane.known_facts.retention for lane in state.lanes)
+        newcomers = max(context.known_facts.retention for context in state.contexts)
         calm = next_sweep(oldest, retention, newcomers, calm_margin(retention), now)
         if is_flowing and oldest is not None:
             # A sweep while letters flow leaves what the next one, should they stop, has to park at once.
@@ -172,8 +172,8 @@ class Guard:
                 calm = until_all_are_met(calm, retention, SWEEP_LIMIT, state.dlq.depth, now)
         if self._has_unfinished_work or state.effects.not_renewed is not None:
             calm = urgent = now
-        circuit = self._lane.circuit
-        self._lane.keeper.change(replace(circuit, dlq_sweep_at=calm, urgent_sweep_at=urgent))
+        circuit = self._context.circuit
+        self._context.keeper.change(replace(circuit, dlq_sweep_at=calm, urgent_sweep_at=urgent))
 
     def _oldest_of_sqs(self, now: datetime) -> datetime | None:
         """Return since when, by SQS, the oldest letter of the DLQ has been there; its first send was earlier.
@@ -182,7 +182,9 @@ class Guard:
         """
         state = self._state
         try:
-            known = state.tools.witness.since(now - AGE_LOOKBACK, now, queue_name(state.dlq.arn))
+            known = state.tools.metrics_reader.since(
+                now - AGE_LOOKBACK, now, queue_name(state.dlq.arn)
+            )
         except CallFailed as failed:
             state.failed(failed)
             return None
@@ -240,11 +242,11 @@ def _first(*moments: datetime | None) -> datetime | None:
     return min((at for at in moments if at is not None), default=None)
 
 
-def with_first_lot_sweep(lane: Lane, state: PassState, now: datetime) -> Circuit:
+def with_first_lot_sweep(context: SourceContext, state: PassState, now: datetime) -> Circuit:
     """The circuit that knows of the first letters in an empty parking lot."""
-    if not state.effects.parked or lane.circuit.lot_sweep_at is not None:
-        return lane.circuit
-    return replace(lane.circuit, lot_sweep_at=next_lot_sweep(now, state.parking_lot.retention))
+    if not state.effects.parked or context.circuit.lot_sweep_at is not None:
+        return context.circuit
+    return replace(context.circuit, lot_sweep_at=next_lot_sweep(now, state.parking_lot.retention))
 
 
 def _as_it_was(case: Case) -> Park:

@@ -14,11 +14,16 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from smart_redriver.engine.errors import CallFailed, EntryFault
-from smart_redriver.engine.passes.hands import Effects
+from smart_redriver.engine.passes.executor import Effects
 from smart_redriver.engine.passes.pass_state import PassState
 from smart_redriver.engine.passes.ports import Reports
 from smart_redriver.engine.reports.outcomes import OutcomeMessage, parse_outcomes
-from smart_redriver.engine.reports.processing import Hearing, Told, hear, with_kept_trail
+from smart_redriver.engine.reports.processing import (
+    ProcessedReports,
+    ReceivedOutcome,
+    process_reports,
+    with_kept_metadata,
+)
 from smart_redriver.engine.triage.ledger import Entry
 
 #: The most that one look takes in, reports and outcomes together, and for how long. Further reports wait for the next
@@ -98,34 +103,34 @@ class Listener:
 
     def _take_in(self, some: list[OutcomeMessage], now: datetime) -> Counter[str]:
         """Hear what some reports say, and what of it counts. Raises CallFailed."""
-        told, unreadable = _told(some)
-        hearing = self._hear(told)
+        received, unreadable = _told(some)
+        processed = self._hear(received)
         memory = self._state.tools.memory
         if kept := timedelta(days=self._state.settings.failure_details_days):
-            memory.write_failures(list(hearing.details.values()), now + kept)
-        memory.write_ledger(list(hearing.entries.values()), [], now)
+            memory.write_failures(list(processed.details.values()), now + kept)
+        memory.write_ledger(list(processed.entries.values()), [], now)
         self._taken += [replace(one, body="") for one in some]
-        for lane in self._state.lanes:
-            lane.heard(hearing, now)
-        return hearing.counts + unreadable
+        for context in self._state.contexts:
+            context.heard(processed, now)
+        return processed.counts + unreadable
 
-    def _hear(self, told: list[Told]) -> Hearing:
+    def _hear(self, received: list[ReceivedOutcome]) -> ProcessedReports:
         state = self._state
-        receives = {lane.source.name: lane.max_receives() for lane in state.lanes}
-        told, known = self._looked_up(told, receives)
+        receives = {context.source.name: context.max_receives() for context in state.contexts}
+        received, known = self._looked_up(received, receives)
         canaries = {
             one.canary_id
-            for lane in state.lanes
-            for one in lane.circuit.causes
+            for context in state.contexts
+            for one in context.circuit.causes
             if one.canary_id is not None
         }
         counted = self._counted(known)
-        hearing = hear(told, counted, receives, canaries)
-        for key, entry in hearing.entries.items():
+        processed = process_reports(received, counted, receives, canaries)
+        for key, entry in processed.entries.items():
             if key in counted and (version := self._version(entry)) is not None:
-                hearing.entries[key] = entry.heard(counted[key], version)
-        self._heard.update(hearing.entries)
-        return hearing
+                processed.entries[key] = entry.heard(counted[key], version)
+        self._heard.update(processed.entries)
+        return processed
 
     def _counted(self, known: dict[str, Entry]) -> dict[str, Entry]:
         """The counts of letters in the circuits: a pass before may have died between its ledger and its circuit."""
@@ -138,30 +143,38 @@ class Listener:
 
     def _version(self, entry: Entry) -> int | None:
         """The version of the circuit that counts the letter; None where it is of no batch of ours."""
-        lanes = (lane for lane in self._state.lanes if lane.source.name == entry.queue)
-        lane = next(lanes, None) if entry.batch is not None else None
-        return lane.keeper.version if lane else None
+        contexts = (
+            context for context in self._state.contexts if context.source.name == entry.queue
+        )
+        context = next(contexts, None) if entry.batch is not None else None
+        return context.keeper.version if context else None
 
     def _looked_up(
-        self, told: list[Told], queues: Collection[str]
-    ) -> tuple[list[Told], dict[str, Entry]]:
+        self, received: list[ReceivedOutcome], queues: Collection[str]
+    ) -> tuple[list[ReceivedOutcome], dict[str, Entry]]:
         """The outcomes by their letters' original ids, and what the ledger knows of these. Raises CallFailed."""
         memory = self._state.tools.memory
-        ids = [one.outcome.original_id for one in told if one.outcome.queue in queues]
+        ids = [one.outcome.original_id for one in received if one.outcome.queue in queues]
         if not ids:
-            return told, {}
+            return received, {}
         known = memory.read_ledger(ids)
-        told = [with_kept_trail(one, known.trails) for one in told] if known.trails else told
-        further = {one.outcome.original_id for one in told}.difference(ids)
-        return told, known.entries | (memory.read_ledger(further).entries if further else {})
+        received = (
+            [with_kept_metadata(one, known.metadata) for one in received]
+            if known.metadata
+            else received
+        )
+        further = {one.outcome.original_id for one in received}.difference(ids)
+        return received, known.entries | (memory.read_ledger(further).entries if further else {})
 
 
-def _told(reports: list[OutcomeMessage]) -> tuple[list[Told], Counter[str]]:
+def _told(reports: list[OutcomeMessage]) -> tuple[list[ReceivedOutcome], Counter[str]]:
     """Return the outcomes in reports, and what could not be read, by reason."""
-    told: list[Told] = []
+    received: list[ReceivedOutcome] = []
     unreadable: Counter[str] = Counter()
     for one in reports:
         parsed = parse_outcomes(one.body)
-        told += [Told(outcome=outcome, at=one.sent_at) for outcome in parsed.outcomes]
+        received += [
+            ReceivedOutcome(outcome=outcome, at=one.sent_at) for outcome in parsed.outcomes
+        ]
         unreadable.update({f"unreadable: {fault}": n for fault, n in parsed.faults.items()})
-    return told, unreadable
+    return received, unreadable

@@ -12,7 +12,8 @@ more rounds are under way than there are workers: that is the backpressure, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent import futures
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
@@ -20,8 +21,7 @@ from typing import Any, ParamSpec, TypeVar
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.model.circuit import Circuit
 from smart_redriver.engine.passes.assess import discard_copies
-from smart_redriver.engine.passes.hands import Destination, Effects, Hands
-from smart_redriver.engine.passes.lane import Lane
+from smart_redriver.engine.passes.executor import Destination, Effects, Executor
 from smart_redriver.engine.passes.pass_state import PassState
 from smart_redriver.engine.passes.read import (
     LETTERS_A_RECEIVE,
@@ -31,6 +31,7 @@ from smart_redriver.engine.passes.read import (
     bytes_in_hand,
     read_letters,
 )
+from smart_redriver.engine.passes.source_context import SourceContext
 from smart_redriver.engine.triage.admission import CONTROLS_AMONG
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import Decision, Hold, Park, ParkReason, Redrive, Renew
@@ -42,7 +43,7 @@ T = TypeVar("T")
 Reading = Callable[[], Read]
 Doing = Callable[[], Effects]
 
-#: Letters beyond the permit that a pass looks at where some lanes are closed and others open.
+#: Letters beyond the permit that a pass looks at where some circuits are closed and others open.
 SCAN_BEYOND = 2_000
 #: The same where up to nine that follow in its group come with each.
 SCAN_BEYOND_FIFO = 10 * SCAN_BEYOND
@@ -51,9 +52,9 @@ SCAN_BEYOND_FIFO = 10 * SCAN_BEYOND
 class Outflow:
     """The letters that one pass redrives, parks and holds. All but readings and doings runs in the pass's thread."""
 
-    def __init__(self, state: PassState, hands: Hands, *, limit: int | None = None) -> None:
+    def __init__(self, state: PassState, executor: Executor, *, limit: int | None = None) -> None:
         self._state = state
-        self._hands = hands
+        self._executor = executor
         self._limit = limit
         self._room_at_first = 0
         self._asked = 0
@@ -85,7 +86,7 @@ class Outflow:
 
     def release(self) -> None:
         """Make letters visible that were not due. Only after the last round, which would otherwise receive them again."""
-        self._state.did(self._hands.release(self._released))
+        self._state.did(self._executor.release(self._released))
 
     def width(self) -> int:
         """Rounds at once: as many as the waiting letters fill and memory holds; one until letters were weighed."""
@@ -105,7 +106,7 @@ class Outflow:
         wanted = self._to_examine() - self._asked
         if wanted <= 0 or self._is_end or self._is_stopped:
             return None
-        if len(self._state.lanes) > 1 or self._state.dlq.is_fifo:
+        if len(self._state.contexts) > 1 or self._state.dlq.is_fifo:
             # Most letters received may be another source's, or follow in their groups: one by one they would cost two
             # calls each.
             wanted = max(wanted, LETTERS_A_RECEIVE)
@@ -159,22 +160,22 @@ class Outflow:
         state = self._state
         self._charge_later(cases, now)
         try:
-            marked = self._hands.mark_returns(cases, state.version_to_mark(cases), now)
+            marked = self._executor.mark_returns(cases, state.version_to_mark(cases), now)
         except CallFailed:
             self._release_later(cases)
             raise
-        return discard_copies(state, self._hands, marked)
+        return discard_copies(state, self._executor, marked)
 
     def _charge_later(self, cases: Sequence[Case], now: datetime) -> None:
-        for lane, some in self._state.by_lane(cases):
-            lane.charge_later(lane.count_returns(some, now))
+        for context, some in self._state.by_context(cases):
+            context.charge_later(context.count_returns(some, now))
 
     def add_up(self, effects: Effects) -> None:
         """Take in what was done. Raises the CallFailed that ended it early."""
-        for lane in self._state.lanes:
-            lane.sent([one for one in effects.sendings if one.source == lane.source.name])
-            if code := effects.refusals.get(lane.source.name):
-                lane.refusal = code
+        for context in self._state.contexts:
+            context.sent([one for one in effects.sendings if one.source == context.source.name])
+            if code := effects.refusals.get(context.source.name):
+                context.refusal = code
                 self._is_stopped = True
         if effects.bounced and all(one.has_succeeded is False for one in effects.sendings):
             self._is_stopped = True  # a target that takes none is not tried with all that may go
@@ -197,7 +198,7 @@ class Outflow:
 
     @property
     def _room(self) -> int:
-        return sum(lane.room for lane in self._state.lanes)
+        return sum(context.room for context in self._state.contexts)
 
     def _to_examine(self) -> int:
         """Return the number of letters that are worth a look now: as many as may go."""
@@ -206,7 +207,7 @@ class Outflow:
         if self._limit is not None and self._examined >= self._limit:
             return 0
         beyond = SCAN_BEYOND_FIFO if self._state.dlq.is_fifo else SCAN_BEYOND
-        is_mixed = len(self._state.lanes) > 1 or self._state.dlq.is_fifo
+        is_mixed = len(self._state.contexts) > 1 or self._state.dlq.is_fifo
         if is_mixed and self._examined >= self._room_at_first + beyond:
             return 0
         return self._room
@@ -224,7 +225,7 @@ class Outflow:
         now: datetime,
         version: int | None,
     ) -> Effects:
-        return self._hands.carry_out(
+        return self._executor.carry_out(
             decided,
             destinations,
             now,
@@ -263,17 +264,17 @@ class Outflow:
         decided: list[tuple[Case, Decision]] = []
         # Too few to compare suspects with are as good as none: the letters that stay for that are chosen before them.
         is_end = self._is_end or self._examined + len(cases) + CONTROLS_AMONG > state.dlq.visible
-        for lane, some in state.by_lane(cases):
+        for context, some in state.by_context(cases):
             rolls = [state.tools.rng.random() for _ in some]
-            terms = state.terms(lane)
-            of_lane = lane.decide(some, rolls, terms, now, is_end=is_end)
-            for case, what in of_lane:
+            terms = state.terms(context)
+            of_context = context.decide(some, rolls, terms, now, is_end=is_end)
+            for case, what in of_context:
                 state.saw_letter(case, what, now)
                 if isinstance(what, Hold):
                     state.left(case, what, terms, now)
                 elif isinstance(what, Renew):
                     state.waits(case, terms, now)
-            decided += of_lane
+            decided += of_context
         return decided
 
     def _destinations(
@@ -281,13 +282,15 @@ class Outflow:
     ) -> dict[str, Destination]:
         redriven = {what.destination for _, what in decided if isinstance(what, Redrive)}
         return {
-            lane.known_facts.arn: lane.destination(now, self._state.deadline, self._save(lane))
-            for lane in self._state.lanes
-            if lane.known_facts.arn in redriven
+            context.known_facts.arn: context.destination(
+                now, self._state.deadline, self._save(context)
+            )
+            for context in self._state.contexts
+            if context.known_facts.arn in redriven
         }
 
-    def _save(self, lane: Lane) -> Callable[[Circuit], None]:
-        return lane.keeper.change if self._state.is_dry else lane.keeper.save
+    def _save(self, context: SourceContext) -> Callable[[Circuit], None]:
+        return context.keeper.change if self._state.is_dry else context.keeper.save
 
 
 def _leaves_as_it_expires(decided: tuple[Case, Decision]) -> bool:
@@ -307,7 +310,7 @@ def _due(decided: Sequence[tuple[Case, Decision]], now: datetime, *, keeps: bool
 class _Rounds:
     """The rounds under way. After a failure no new round begins, and those under way finish."""
 
-    def __init__(self, outflow: Outflow, pool: Executor) -> None:
+    def __init__(self, outflow: Outflow, pool: futures.Executor) -> None:
         self._outflow = outflow
         self._pool = pool
         self._readings: dict[Future[Read], None] = {}
@@ -359,7 +362,7 @@ class _Rounds:
             self._error = self._error or error
 
 
-class _Here(Executor):
+class _Here(futures.Executor):
     """Does each task at once, in the thread that asks for it."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:

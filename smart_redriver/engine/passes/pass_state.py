@@ -1,4 +1,4 @@
-"""The state that the steps of one pass share: the queues as measured, the lanes, and what was done so far."""
+"""The state that the steps of one pass share: the queues as measured, the source contexts, and what was done so far."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.messages.queue_facts import QueueFacts
-from smart_redriver.engine.passes.hands import Effects
-from smart_redriver.engine.passes.lane import Lane
+from smart_redriver.engine.passes.executor import Effects
 from smart_redriver.engine.passes.ports import Tools, renewing
+from smart_redriver.engine.passes.source_context import SourceContext
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import NO_KNOWN_MOMENT, Decision, Hold, HoldReason, Renew
 from smart_redriver.engine.triage.retention import SHORTEST_RENEWED, calm_margin, urgent_margin
@@ -45,7 +45,7 @@ class PassState:
     is_paused: bool
     dlq: QueueFacts
     parking_lot: QueueFacts
-    lanes: tuple[Lane, ...]
+    contexts: tuple[SourceContext, ...]
     effects: Effects = field(default_factory=Effects)
     faults: list[CallFailed] = field(default_factory=list)
     heard: Counter[str] = field(default_factory=Counter)
@@ -65,49 +65,49 @@ class PassState:
         """Return how long a letter received now stays hidden: until this pass is surely over."""
         return max(self.deadline - self.tools.clock(), timedelta()) + HIDDEN_MARGIN
 
-    def lane_of(self, case: Case) -> Lane:
-        """Return the lane of the letter's queue; the first lane for a letter of no known queue."""
-        trail = case.letter.trail
-        for lane in self.lanes:
-            if lane.source.owns(case.source_arn, trail):
-                return lane
-        return self.lanes[0]
+    def context_of(self, case: Case) -> SourceContext:
+        """Return the context of the letter's queue; the first one for a letter of no known queue."""
+        metadata = case.letter.metadata
+        for context in self.contexts:
+            if context.source.owns(case.source_arn, metadata):
+                return context
+        return self.contexts[0]
 
     def name_of(self, case: Case) -> str:
         """The name of the source queue that the letter belongs to."""
-        return self.lane_of(case).source.name
+        return self.context_of(case).source.name
 
-    def by_lane(self, cases: Sequence[Case]) -> Iterator[tuple[Lane, list[Case]]]:
-        """The letters of each lane that has some."""
-        if len(self.lanes) == 1:
+    def by_context(self, cases: Sequence[Case]) -> Iterator[tuple[SourceContext, list[Case]]]:
+        """The letters of each context that has some."""
+        if len(self.contexts) == 1:
             if cases:
-                yield self.lanes[0], list(cases)
+                yield self.contexts[0], list(cases)
             return
-        for lane in self.lanes:
-            if some := [case for case in cases if self.lane_of(case) is lane]:
-                yield lane, some
+        for context in self.contexts:
+            if some := [case for case in cases if self.context_of(case) is context]:
+                yield context, some
 
-    def terms(self, lane: Lane) -> Terms:
-        """Return what triage has to know about the queues, for letters of one lane."""
-        by_arn = {one.known_facts.arn: one for one in self.lanes}
+    def terms(self, context: SourceContext) -> Terms:
+        """Return what triage has to know about the queues, for letters of one source queue."""
+        by_arn = {one.known_facts.arn: one for one in self.contexts}
         return terms_of(
-            lane,
+            context,
             by_arn,
             self.dlq.retention,
-            is_flowing=lane.is_flowing,
+            is_flowing=context.is_flowing,
             can_renew=self.dlq.retention >= SHORTEST_RENEWED
             and renewing(self.tools.dead_letters) is not None,
         )
 
     def version_to_mark(self, cases: Sequence[Case]) -> int:
-        """Return the version to note with returns among these letters: that of their lane's circuit."""
-        lanes = [lane for lane, _ in self.by_lane(cases)] or [self.lanes[0]]
-        return min(lane.keeper.version for lane in lanes)
+        """Return the version to note with returns among these letters: that of their context's circuit."""
+        contexts = [context for context, _ in self.by_context(cases)] or [self.contexts[0]]
+        return min(context.keeper.version for context in contexts)
 
     def saw_letter(self, case: Case, what: Decision | None, now: datetime) -> None:
         """Note a letter that was examined, and what was decided about it."""
         self.examined += 1
-        if fault := case.letter.trail_fault:
+        if fault := case.letter.metadata_fault:
             self.tools.journal("trail.ignored", message_id=case.message_id, reason=fault)
         is_renewed = isinstance(what, Renew) and not self.is_dry
         sent_at = now if is_renewed else min(case.letter.sent_at, now)
@@ -156,43 +156,43 @@ SHARE_SPENT_WAITING = 0.5
 
 
 def terms_of(
-    lane: Lane,
-    lanes: Mapping[str, Lane],
+    context: SourceContext,
+    contexts: Mapping[str, SourceContext],
     retention: timedelta,
     *,
     is_flowing: bool,
     can_renew: bool = False,
 ) -> Terms:
-    """Return what triage has to know about the queues, for letters of one lane.
+    """Return what triage has to know about the queues, for letters of one source queue.
 
     Args:
-        lanes: all of them, by their queues' ARNs.
+        contexts: all of them, by their queues' ARNs.
         retention: of the DLQ.
         is_flowing: whether a letter that stays has good hopes to go soon.
         can_renew: see `Terms`.
 
     """
-    is_fifo, longest_delay = lane.known_facts.is_fifo, _longest_delay(lane)
+    is_fifo, longest_delay = context.known_facts.is_fifo, _longest_delay(context)
     return Terms(
-        destinations={arn: one.known_facts.max_message_size for arn, one in lanes.items()},
-        home=lane.known_facts.arn,
+        destinations={arn: one.known_facts.max_message_size for arn, one in contexts.items()},
+        home=context.known_facts.arn,
         retention=retention,
         margin=urgent_margin(retention) if is_flowing else calm_margin(retention),
-        time_to_fail=lane.time_to_fail(),
+        time_to_fail=context.time_to_fail(),
         is_fifo=is_fifo,
         can_renew=can_renew,
-        is_source_empty=lane.known_facts.depth == 0,
+        is_source_empty=context.known_facts.depth == 0,
         longest_delay=longest_delay,
-        ahead=lane.ahead or longest_delay or (FIFO_AHEAD if is_fifo else DELIVERED_AHEAD),
+        ahead=context.ahead or longest_delay or (FIFO_AHEAD if is_fifo else DELIVERED_AHEAD),
     )
 
 
-def _longest_delay(lane: Lane) -> timedelta:
+def _longest_delay(context: SourceContext) -> timedelta:
     """Return how long a sent letter may be kept from its consumer: SQS deletes what is older than its queue keeps it.
 
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
     """
-    retention = lane.known_facts.retention
+    retention = context.known_facts.retention
     if not retention:  # not of a queue
-        return lane.source.longest_delay
-    return min(lane.source.longest_delay, retention * SHARE_SPENT_WAITING)
+        return context.source.longest_delay
+    return min(context.source.longest_delay, retention * SHARE_SPENT_WAITING)

@@ -12,18 +12,18 @@ from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.passes import assess, guard
 from smart_redriver.engine.passes.circuit_keeper import CircuitKeeper
-from smart_redriver.engine.passes.lane import Lane
 from smart_redriver.engine.passes.pass_state import PassState
 from smart_redriver.engine.passes.ports import Tools
 from smart_redriver.engine.passes.reporting import BUSY_SECONDS
+from smart_redriver.engine.passes.source_context import SourceContext
 from smart_redriver.engine.report import Outcome, Report
 
 
 def peek(tools: Tools, settings: Settings, deadline: datetime) -> PassState:
     """Read the circuits and measure DLQ and parking lot. Raises CallFailed."""
     first = tools.sources[0].name
-    lanes = tuple(
-        Lane(
+    contexts = tuple(
+        SourceContext(
             source=source,
             keeper=CircuitKeeper(
                 tools.memory if source.name == first else tools.memory.of(source.name),
@@ -37,11 +37,11 @@ def peek(tools: Tools, settings: Settings, deadline: datetime) -> PassState:
         for source in tools.sources
     )
     dlq = tools.dead_letters.facts()
-    for lane in lanes if dlq.depth else ():
-        lane.hint = lane.keeper.load_hint()
-    is_paused = settings.mode is Mode.PAUSED or lanes[0].circuit.orders.pauses(tools.clock())
-    for lane in lanes:
-        lane.is_paused = is_paused
+    for context in contexts if dlq.depth else ():
+        context.hint = context.keeper.load_hint()
+    is_paused = settings.mode is Mode.PAUSED or contexts[0].circuit.orders.pauses(tools.clock())
+    for context in contexts:
+        context.is_paused = is_paused
     return PassState(
         tools=tools,
         settings=settings,
@@ -50,7 +50,7 @@ def peek(tools: Tools, settings: Settings, deadline: datetime) -> PassState:
         is_paused=is_paused,
         dlq=dlq,
         parking_lot=tools.parking_lot.facts(),
-        lanes=lanes,
+        contexts=contexts,
     )
 
 
@@ -74,26 +74,27 @@ def may_have_work(state: PassState, now: datetime) -> bool:
         return True
     if state.is_paused:
         return False
-    if any(lane.circuit.pending or lane.circuit.left_failing for lane in state.lanes):
+    if any(context.circuit.pending or context.circuit.left_failing for context in state.contexts):
         return True
     may_flow = any(
-        lane.allow(now).limit or lane.circuit.state is State.OPEN for lane in state.lanes
+        context.allow(now).limit or context.circuit.state is State.OPEN
+        for context in state.contexts
     )
     return bool(state.dlq.depth) and may_flow
 
 
 def has_work(state: PassState, now: datetime) -> bool:
-    """Whether anything follows from what the witness said: a verdict, a letter to send, a return to look for."""
+    """Whether anything follows from queue metrics: a verdict, a letter to send, a return to look for."""
     if _is_sweep_due(state, now):
         return True
-    return not state.is_paused and any(_has_news(state, lane, now) for lane in state.lanes)
+    return not state.is_paused and any(_has_news(state, context, now) for context in state.contexts)
 
 
-def _has_news(state: PassState, lane: Lane, now: datetime) -> bool:
-    if lane.has_left_behind or lane.feels_anew(now):
+def _has_news(state: PassState, context: SourceContext, now: datetime) -> bool:
+    if context.has_left_behind or context.feels_anew(now):
         return True
-    before = lane.circuit
-    circuit, rulings = lane.judged(now)
+    before = context.circuit
+    circuit, rulings = context.judged(now)
     if circuit.failure_count > before.failure_count or circuit.state is not before.state:
         return True
     if any(one.judgement.verdict is not None for one in rulings):
@@ -101,18 +102,18 @@ def _has_news(state: PassState, lane: Lane, now: datetime) -> bool:
     if _is_counted(circuit) != _is_counted(before):
         return True
     return state.dlq.depth > 0 and (
-        bool(lane.allow(now).limit) or assess.is_worth_a_look(state, now)
+        bool(context.allow(now).limit) or assess.is_worth_a_look(state, now)
     )
 
 
 def _is_counted(circuit: Circuit) -> list[tuple[bool, ...]]:
     """Whether the numbers of each batch are complete, and whether it has left its source queue."""
-    return [(one.is_over, one.is_gone) for one in circuit.tallies]
+    return [(one.is_over, one.is_gone) for one in circuit.counted_batches]
 
 
 def _is_sweep_due(state: PassState, now: datetime) -> bool:
-    circuit = state.lanes[0].circuit
-    is_flowing = all(lane.is_flowing for lane in state.lanes)
+    circuit = state.contexts[0].circuit
+    is_flowing = all(context.is_flowing for context in state.contexts)
     if state.dlq.depth and guard.is_dlq_sweep_due(circuit, now, is_flowing=is_flowing):
         return True
     return bool(state.parking_lot.depth) and guard.is_lot_sweep_due(circuit, now)

@@ -1,6 +1,6 @@
 """The ports: what a pass needs of the world, as it uses it. The adapters in `engine.aws` fit them, and so do fakes.
 
-`Source` is what letters go back to, `Books` the witness of what became of them; other kinds of either stand beside
+`Source` is what letters go back to, `QueueMetricsReader` tells what became of them; other kinds of either stand beside
 today's by fitting these.
 """
 
@@ -13,14 +13,14 @@ from random import Random
 from typing import Any, Protocol, runtime_checkable
 
 from smart_redriver.engine.errors import CallFailed, EntryFault
-from smart_redriver.engine.messages.letter import Letter, Trail
+from smart_redriver.engine.messages.letter import Letter, RedriveMetadata
 from smart_redriver.engine.messages.outgoing import Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts
-from smart_redriver.engine.model.books import Books
 from smart_redriver.engine.model.circuit import Circuit, Lease
 from smart_redriver.engine.model.permit import Hint
+from smart_redriver.engine.model.queue_metrics import QueueMetrics
 from smart_redriver.engine.reports.outcomes import OutcomeMessage
-from smart_redriver.engine.reports.processing import Told
+from smart_redriver.engine.reports.processing import ReceivedOutcome
 from smart_redriver.engine.triage.ledger import Entry
 
 
@@ -74,7 +74,7 @@ class Source(Protocol):
 
     Attributes:
         settles_at_once: its answer to a delivery is the outcome, and nothing comes back later.
-        carries_trails: a letter can carry its trail to it and back.
+        carries_metadata: a letter can carry its metadata to it and back.
         longest_delay: for how long it can keep a letter from its consumer.
 
     """
@@ -84,13 +84,13 @@ class Source(Protocol):
     @property
     def settles_at_once(self) -> bool: ...
     @property
-    def carries_trails(self) -> bool: ...
+    def carries_metadata(self) -> bool: ...
     @property
     def longest_delay(self) -> timedelta: ...
     def facts(self) -> QueueFacts: ...
     def deliver(self, outgoing: Sequence[Outgoing]) -> Sent: ...
     def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta: ...
-    def owns(self, source_arn: str | None, trail: Trail | None) -> bool: ...
+    def owns(self, source_arn: str | None, metadata: RedriveMetadata | None) -> bool: ...
 
 
 @runtime_checkable
@@ -108,10 +108,10 @@ class TakesMany(Protocol):
     def letters_a_call(self) -> int: ...
 
 
-class Witness(Protocol):
-    """Tells what became of a source's messages, by its books. Raises CallFailed where it can't be asked."""
+class QueueMetricsReader(Protocol):
+    """Tells what became of a source's messages, by its metrics. Raises CallFailed where it can't be asked."""
 
-    def since(self, start: datetime, now: datetime, queue_name: str) -> Books: ...
+    def since(self, start: datetime, now: datetime, queue_name: str) -> QueueMetrics: ...
 
 
 class Reports(Protocol):
@@ -123,12 +123,12 @@ class Reports(Protocol):
 
 
 class Known(Protocol):
-    """The ledger's knowledge of some letters: entries by original id, and trails kept for copies by the copy's MessageId."""
+    """The ledger's knowledge of some letters: entries by original id, and metadata kept for copies by the copy's MessageId."""
 
     @property
     def entries(self) -> dict[str, Entry]: ...
     @property
-    def trails(self) -> dict[str, Trail]: ...
+    def metadata(self) -> dict[str, RedriveMetadata]: ...
 
 
 class Ledger(Protocol):
@@ -136,9 +136,12 @@ class Ledger(Protocol):
 
     def read_ledger(self, message_ids: Iterable[str]) -> Known: ...
     def write_ledger(
-        self, entries: Sequence[Entry], kept_trails: Sequence[tuple[str, Trail]], now: datetime
+        self,
+        entries: Sequence[Entry],
+        kept_metadata: Sequence[tuple[str, RedriveMetadata]],
+        now: datetime,
     ) -> None: ...
-    def write_failures(self, failures: Sequence[Told], until: datetime) -> None: ...
+    def write_failures(self, failures: Sequence[ReceivedOutcome], until: datetime) -> None: ...
 
 
 class Memory(Ledger, Protocol):
@@ -170,7 +173,7 @@ class Tools:
     parking_lot: ParkingLot
     sources: tuple[Source, ...]
     memory: Memory
-    witness: Witness
+    metrics_reader: QueueMetricsReader
     journal: Journal
     clock: Callable[[], datetime]
     rng: Random

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from smart_redriver.engine.messages.letter import Letter, Trail
+from smart_redriver.engine.messages.letter import Letter, RedriveMetadata
 from smart_redriver.engine.passes.ports import DeadLetters, Ledger
 from smart_redriver.engine.triage.case import Case, GroupView
 from smart_redriver.engine.triage.ledger import Entry
@@ -76,7 +76,7 @@ def _views(received: Sequence[Letter]) -> dict[str | None, GroupView]:
 def recognise(letters: list[Letter], ledger: Ledger) -> list[Case]:
     """Look letters up in the ledger. Raises CallFailed.
 
-    A copy that could not carry its trail is known by an id of its own: the trail names the original. A trail that a
+    A copy that could not carry its metadata is known by an id of its own: the metadata names the original. Redrive metadata that a
     consumer copied on to a message of its own makes that a letter of its own.
     """
     if not letters:
@@ -84,9 +84,9 @@ def recognise(letters: list[Letter], ledger: Ledger) -> list[Case]:
     ids = (one for letter in letters for one in (letter.original_id, *letter.known_as[1:]))
     known = ledger.read_ledger(ids)
     entries = known.entries
-    letters = [_with_kept_trail(letter, known.trails) for letter in letters]
-    by_kept_trail = {letter.original_id for letter in letters} - entries.keys()
-    entries = entries | _further(ledger, by_kept_trail & _carried(letters, known.trails))
+    letters = [_with_kept_metadata(letter, known.metadata) for letter in letters]
+    by_kept_metadata = {letter.original_id for letter in letters} - entries.keys()
+    entries = entries | _further(ledger, by_kept_metadata & _carried(letters, known.metadata))
     cases = [Case(letter=one, entry=entries.get(one.original_id)) for one in letters]
     copies = {case.message_id for case in cases if case.is_strangers_copy}
     own = _further(ledger, copies)
@@ -102,20 +102,20 @@ def _on_its_own(copy: Case) -> Letter:
     """A copied message as a letter of its own, of the queue that the original is of:
     in the parking lot SQS can't say.
     """
-    return replace(copy.letter.without_trail(), source_arn=copy.source_arn)
+    return replace(copy.letter.without_metadata(), source_arn=copy.source_arn)
 
 
 def _carried(letters: Iterable[Letter], kept: Iterable[str]) -> set[str]:
-    """Original ids of the letters whose trail the ledger kept."""
+    """Original ids of the letters whose metadata the ledger kept."""
     kept_for = set(kept)
     return {letter.original_id for letter in letters if not kept_for.isdisjoint(letter.known_as)}
 
 
-def _with_kept_trail(letter: Letter, trails: Mapping[str, Trail]) -> Letter:
-    if letter.trail is not None:
+def _with_kept_metadata(letter: Letter, metadata: Mapping[str, RedriveMetadata]) -> Letter:
+    if letter.metadata is not None:
         return letter
-    kept = next((trails[one] for one in letter.known_as if one in trails), None)
-    return letter.with_trail(kept) if kept else letter
+    kept = next((metadata[one] for one in letter.known_as if one in metadata), None)
+    return letter.with_metadata(kept) if kept else letter
 
 
 def _further(ledger: Ledger, ids: set[str]) -> dict[str, Entry]:

@@ -1,15 +1,15 @@
 """One pass over one DLQ: gather, decide, apply, report.
 
-    peek ─► ask the witness ─► lease ─► listen ─► look ─► judge ─► outflow: rounds ─► guard ─► commit ─► report
+    peek ─► read queue metrics ─► lease ─► listen ─► look ─► judge ─► outflow: rounds ─► guard ─► commit ─► report
 
 Every pass re-reads the world, so a schedule, a person and a repeated event may all start one. It writes a circuit
 twice at most: before its first send, with the verdicts and the batch it is about to fill, and at the end. Between
-the two a crash leaves a batch that is known, if not how full it is. A dry run is the same pass with hands that do
-nothing, and without the lease.
+the two a crash leaves a batch that is known, if not how full it is. A dry run is the same pass with an executor that
+does nothing, and without the lease.
 
     pass ─► report says: again in 5 s ─► wait ─► pass ─► report says: in a minute ─► end
 
-A visit is passes one after another, as long as the consumer reports or letters wait for the rate: a window is sent,
+An invocation runs passes one after another, as long as the consumer reports or letters wait for the rate: a window is sent,
 heard of, judged and followed by the next within one invocation. So a consumer gets its letters at the rate that it bears.
 """
 
@@ -26,11 +26,11 @@ from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.model.circuit import Lease, Waiting
 from smart_redriver.engine.model.rate import LOOKS_EVERY
 from smart_redriver.engine.passes import assess, guard
-from smart_redriver.engine.passes.apply import RealHands
+from smart_redriver.engine.passes.apply import LiveExecutor
 from smart_redriver.engine.passes.assess import OnceAMinute
 from smart_redriver.engine.passes.circuit_keeper import LeaseKeeper, LostRace
-from smart_redriver.engine.passes.dry_run import DryHands, DryMemory
-from smart_redriver.engine.passes.hands import Hands
+from smart_redriver.engine.passes.dry_run import DryMemory, DryRunExecutor
+from smart_redriver.engine.passes.executor import Executor
 from smart_redriver.engine.passes.listen import Listener
 from smart_redriver.engine.passes.outflow import Outflow
 from smart_redriver.engine.passes.pass_state import PassState
@@ -49,7 +49,7 @@ STOPPING_TIME = timedelta(seconds=45)
 #: Letters that a dry run decides about.
 DRY_RUN_LIMIT = 1_000
 
-#: No pass of a visit is begun shortly before this. The schedule ticks every minute: whom the third tick finds at work it
+#: No pass of an invocation is begun shortly before this. The schedule ticks every minute: whom the third tick finds at work it
 #: leaves alone, and letters would wait for the fourth.
 LONGEST_VISIT = timedelta(minutes=3)
 
@@ -57,7 +57,7 @@ LONGEST_VISIT = timedelta(minutes=3)
 _WORTH_STARTING = timedelta(seconds=10)
 
 
-def run_visit(
+def run_invocation(
     tools: Tools, settings: Settings, *, deadline: datetime, pause: Callable[[float], None]
 ) -> Iterator[Report]:
     """Run passes until the next look is not due before the schedule's, and yield the report of each.
@@ -72,7 +72,7 @@ def run_visit(
     """
     ends = min(deadline, tools.clock() + LONGEST_VISIT)
     lease = lease_until(tools, deadline)
-    tools = replace(tools, witness=OnceAMinute(tools.witness))
+    tools = replace(tools, metrics_reader=OnceAMinute(tools.metrics_reader))
     try:
         while True:
             report = run_pass(tools, settings, deadline=deadline, lease=lease)
@@ -133,8 +133,8 @@ class _Pass:
         self._reason = ""
         self._decisions: list[tuple[Case, Decision]] = []
         self._listener = Listener(state)
-        hands_on = partial(
-            RealHands,
+        executor_on = partial(
+            LiveExecutor,
             parking_lot=self._tools.parking_lot,
             ledger=self._tools.memory,
             letter_limit=state.dlq.max_message_size,
@@ -143,10 +143,10 @@ class _Pass:
             is_over=state.is_over,
             room_to_hide=state.dlq.room_to_hide,
         )
-        real = hands_on(self._tools.dead_letters)
-        self._lot_hands = hands_on(self._tools.parking_lot)
-        self._hands: Hands = (
-            DryHands(self._tools.dead_letters, state.name_of) if state.is_dry else real
+        real = executor_on(self._tools.dead_letters)
+        self._lot_executor = executor_on(self._tools.parking_lot)
+        self._executor: Executor = (
+            DryRunExecutor(self._tools.dead_letters, state.name_of) if state.is_dry else real
         )
 
     def run(self) -> Report:
@@ -156,8 +156,8 @@ class _Pass:
         self._listener.release()
         if self._state.is_out_of_time:
             self._outcome = Outcome.OUT_OF_TIME
-        for lane in self._state.lanes:
-            for event, fields in lane.keeper.events:
+        for context in self._state.contexts:
+            for event, fields in context.keeper.events:
                 self._tools.journal(event, **fields)
         report = report_of(
             self._state, self._outcome, self._reason, self._decisions, self._tools.clock()
@@ -189,8 +189,8 @@ class _Pass:
         if not self._listener.has_reports and not may_have_work(state, now):
             self._wait(now)
             return
-        for lane in state.lanes:
-            assess.ask_witness(state, lane, now)
+        for context in state.contexts:
+            assess.read_queue_metrics(state, context, now)
         self._learn_facts()
         if not self._listener.has_reports and not has_work(state, now):
             self._wait(now)
@@ -210,9 +210,9 @@ class _Pass:
             self._tools.journal("lease.refused")
             return
         try:
-            for lane in self._state.lanes:
-                lane.keeper.load()
-                lane.complete_left_behind()
+            for context in self._state.contexts:
+                context.keeper.load()
+                context.complete_left_behind()
             self._work()
         finally:
             if not self._keeps_lease:
@@ -226,15 +226,17 @@ class _Pass:
 
     def _why_waiting(self, now: datetime) -> tuple[Outcome, str]:
         state = self._state
-        reason = state.lanes[0].allow(now).reason if state.dlq.depth else "the DLQ is empty"
+        reason = state.contexts[0].allow(now).reason if state.dlq.depth else "the DLQ is empty"
         if state.is_dry:
             return Outcome.DRY_RUN, reason
-        is_idle = not state.dlq.depth and not any(lane.circuit.pending for lane in state.lanes)
+        is_idle = not state.dlq.depth and not any(
+            context.circuit.pending for context in state.contexts
+        )
         return (Outcome.IDLE if is_idle else Outcome.WAITING), reason
 
     def _remember_waiting(self, now: datetime) -> None:
         """Note since when letters wait, in a pass that has looked at none of them; written where that is news."""
-        keeper, waiting = self._state.lanes[0].keeper, Waiting(letters=self._state.dlq.visible)
+        keeper, waiting = self._state.contexts[0].keeper, Waiting(letters=self._state.dlq.visible)
         remembered = keeper.circuit.with_waiting(waiting, now)
         if remembered == keeper.circuit:
             return
@@ -244,8 +246,8 @@ class _Pass:
             keeper.commit(lambda circuit: circuit.with_waiting(waiting, now))
 
     def _learn_facts(self) -> None:
-        for lane in self._state.lanes:
-            lane.facts = lane.source.facts()
+        for context in self._state.contexts:
+            context.facts = context.source.facts()
 
     def _work(self) -> None:
         """Listen and look back, then let letters through, then look after those near expiry."""
@@ -255,21 +257,21 @@ class _Pass:
         self._listener.listen()
         # A failure in here leaves circuit and letters as they are, so that the next pass sees them all again.
         looked = Read() if state.is_paused else self._look_back()
-        outflow = Outflow(state, self._hands, limit=DRY_RUN_LIMIT if state.is_dry else None)
-        keeps_watch = guard.Guard(state, self._hands)
+        outflow = Outflow(state, self._executor, limit=DRY_RUN_LIMIT if state.is_dry else None)
+        keeps_watch = guard.Guard(state, self._executor)
         has_seen_all = False
         with self._ends_quietly():
             if not state.is_paused:
                 now = self._tools.clock()
                 goes_on = state.deadline - now > LOOKS_EVERY + _WORTH_STARTING
-                for lane in state.lanes:
-                    lane.open_gate(now, goes_on=goes_on)
-                self._reason = state.lanes[0].permit.reason
+                for context in state.contexts:
+                    context.open_gate(now, goes_on=goes_on)
+                self._reason = state.contexts[0].permit.reason
                 outflow.run(looked)
                 has_seen_all = outflow.has_seen_all
             keeps_watch.sweep_dead_letters(has_seen_all=has_seen_all)
             if not state.is_dry:
-                keeps_watch.sweep_parking_lot(self._lot_hands, self._tools.parking_lot)
+                keeps_watch.sweep_parking_lot(self._lot_executor, self._tools.parking_lot)
         self._decisions = outflow.decisions
         try:
             self._commit(has_seen_all=has_seen_all)
@@ -277,7 +279,7 @@ class _Pass:
                 self._is_failure("reports that were heard can't be deleted, and come again")
         finally:
             outflow.release()
-            keeps_watch.release(self._lot_hands)
+            keeps_watch.release(self._lot_executor)
 
     def _is_move_running(self) -> bool:
         state = self._state
@@ -292,9 +294,9 @@ class _Pass:
 
     def _look_back(self) -> Read:
         now = self._tools.clock()
-        looked = assess.look(self._state, self._hands, now)
-        for lane in self._state.lanes:
-            assess.judge(lane, now)
+        looked = assess.look(self._state, self._executor, now)
+        for context in self._state.contexts:
+            assess.judge(context, now)
         return looked
 
     def _waiting(self, has_seen_all: bool) -> Waiting:
@@ -307,22 +309,22 @@ class _Pass:
 
     def _commit(self, *, has_seen_all: bool) -> None:
         state, now = self._state, self._tools.clock()
-        for lane in state.lanes:
-            if lane.refusal is not None:
+        for context in state.contexts:
+            if context.refusal is not None:
                 self._outcome = Outcome.REFUSED
-                self._reason = f"{lane.source.name} refused letters: {lane.refusal}"
-        first = state.lanes[0]
+                self._reason = f"{context.source.name} refused letters: {context.refusal}"
+        first = state.contexts[0]
         first.keeper.change(guard.with_first_lot_sweep(first, state, now))
         circuit = first.circuit.with_held_suspects(state.last_chances, now)
         circuit = circuit.with_waiting(self._waiting(has_seen_all), now)
         if (stuck := len(state.effects.stuck)) or (has_seen_all and not state.is_dry):
             circuit = replace(circuit, stuck=stuck)
         first.keeper.change(circuit)
-        for lane in state.lanes:
+        for context in state.contexts:
             if state.is_dry:
-                lane.keeper.change(lane.after_sending(lane.circuit, now))
+                context.keeper.change(context.after_sending(context.circuit, now))
             else:
-                lane.keeper.commit(lambda circuit, lane=lane: lane.after_sending(circuit, now))  # type: ignore[misc]
+                context.keeper.commit(partial(context.after_sending, now=now))
 
     def _give_back_lease(self) -> None:
         try:
@@ -338,7 +340,7 @@ def lease_until(tools: Tools, deadline: datetime) -> LeaseKeeper:
 
 
 def _why_paused(state: PassState) -> str:
-    orders = state.lanes[0].circuit.orders
+    orders = state.contexts[0].circuit.orders
     if not orders.is_paused:
         return "paused by the setting `mode`"
     end = orders.paused_until

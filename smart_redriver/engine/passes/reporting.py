@@ -13,8 +13,8 @@ from smart_redriver.engine.model.judging import Ruling
 from smart_redriver.engine.model.permit import LISTENING, is_worth_listening
 from smart_redriver.engine.model.rate import Rate
 from smart_redriver.engine.passes import guard
-from smart_redriver.engine.passes.lane import Lane
 from smart_redriver.engine.passes.pass_state import PassState
+from smart_redriver.engine.passes.source_context import SourceContext
 from smart_redriver.engine.report import Outcome, Report
 from smart_redriver.engine.triage.decision import Decision, HoldReason
 
@@ -30,7 +30,7 @@ def report_of(
     now: datetime,
 ) -> Report:
     """The report of a pass that has run its course, or ended early."""
-    first, effects = state.lanes[0], state.effects
+    first, effects = state.contexts[0], state.effects
     report = Report(
         queue=first.source.name,
         mode=state.settings.mode.value,
@@ -39,21 +39,21 @@ def report_of(
         headline=_headline(state, now),
         circuit_before=first.keeper.states[0],
         circuit_after=first.keeper.states[-1],
-        circuits=[_circuit(lane) for lane in state.lanes],
+        circuits=[_circuit(context) for context in state.contexts],
         window=first.circuit.window,
         depth=state.dlq.depth,
         parked_depth=state.parking_lot.depth,
         examined=state.examined,
         redriven=effects.counts["redriven"] - effects.counts["bounced"],
         bounced=effects.counts["bounced"],
-        returned=sum(lane.returned for lane in state.lanes) + effects.counts["bounced"],
+        returned=sum(context.returned for context in state.contexts) + effects.counts["bounced"],
         discarded=effects.counts["discarded"],
         renewed=effects.counts["renewed"],
         failed=len(effects.faults),
         parked=effects.parked,
         held=effects.held,
         heard=state.heard,
-        verdicts=[_verdict(one) for lane in state.lanes for one in lane.rulings],
+        verdicts=[_verdict(one) for context in state.contexts for one in context.rulings],
         oldest_waiting_seconds=first.circuit.waiting_seconds(now),
         suspects_waiting=first.circuit.suspects_waiting(now),
     )
@@ -73,15 +73,15 @@ def report_of(
 
 
 def _headline(state: PassState, now: datetime) -> str:
-    orders, dlq, lot = state.lanes[0].circuit.orders, state.dlq, state.parking_lot
+    orders, dlq, lot = state.contexts[0].circuit.orders, state.dlq, state.parking_lot
     if not state.is_dry:  # counted before anything left it
         dlq = replace(dlq, visible=max(0, dlq.visible - state.effects.removed))
         lot = replace(lot, visible=lot.visible + state.effects.parked.total())
     told = {
-        lane.source.name: headline(
-            seen_of(lane.circuit, state.settings, now, dlq=dlq, lot=lot, orders=orders)
+        context.source.name: headline(
+            seen_of(context.circuit, state.settings, now, dlq=dlq, lot=lot, orders=orders)
         )
-        for lane in state.lanes
+        for context in state.contexts
     }
     return worst(told).sentence(now)
 
@@ -122,10 +122,10 @@ def _look_again(state: PassState, report: Report, now: datetime) -> int:
 
 def _goes_on_after(state: PassState, now: datetime) -> int | None:
     """Return the seconds after which the pass goes on, as letters or reports come within seconds; None at its end."""
-    looks = [after for lane in state.lanes if (after := lane.looks_again_after(now))]
+    looks = [after for context in state.contexts if (after := context.looks_again_after(now))]
     if state.dlq.depth and looks:
         return int(min(looks).total_seconds())
-    if any(is_worth_listening(lane.circuit, now) for lane in state.lanes):
+    if any(is_worth_listening(context.circuit, now) for context in state.contexts):
         return LISTENING_SECONDS_FIFO if state.dlq.is_fifo else LISTENING_SECONDS
     return None
 
@@ -134,7 +134,9 @@ def _next_canary_of_a_cause(state: PassState) -> datetime | None:
     """Return when the first of the causes that hold letters lets its canary go; None if the DLQ is empty."""
     if not state.dlq.depth:
         return None
-    held = (one for lane in state.lanes for one in lane.circuit.causes if one.holds_letters)
+    held = (
+        one for context in state.contexts for one in context.circuit.causes if one.holds_letters
+    )
     return min((at for one in held if (at := one.cools_until) is not None), default=None)
 
 
@@ -149,7 +151,7 @@ def _idle(state: PassState, now: datetime) -> int:
 
 def _is_busy(state: PassState, now: datetime) -> bool:
     """Whether something is about to change: a verdict, the circuit, or letters that may go because others succeeded."""
-    circuits = [lane.circuit for lane in state.lanes]
+    circuits = [context.circuit for context in state.contexts]
     if any(one.pending for one in circuits):
         return True
     return bool(state.dlq.depth) and any(_may_let_letters_go(one, now) for one in circuits)
@@ -163,21 +165,21 @@ def _may_let_letters_go(circuit: Circuit, now: datetime) -> bool:
         circuit.state is not State.CLOSED
         or is_congested
         or has_heard
-        or any(one.is_open(now) for one in circuit.tallies)
+        or any(one.is_open(now) for one in circuit.counted_batches)
     )
 
 
-def _circuit(lane: Lane) -> dict[str, Any]:
-    states = lane.keeper.states
+def _circuit(context: SourceContext) -> dict[str, Any]:
+    states = context.keeper.states
     return {
-        "queue": lane.source.name,
+        "queue": context.source.name,
         "before": states[0],
         "after": states[-1],
         "states": list(states),
-        "window": lane.circuit.window,
-        "awaiting_verdict": lane.circuit.outstanding,
-        "outcome_unknown": lane.circuit.unknown,
-        "letters_per_second": _given(lane.circuit.rate),
+        "window": context.circuit.window,
+        "awaiting_verdict": context.circuit.outstanding,
+        "outcome_unknown": context.circuit.unknown,
+        "letters_per_second": _given(context.circuit.rate),
     }
 
 

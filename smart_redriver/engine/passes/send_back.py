@@ -20,7 +20,7 @@ from datetime import datetime
 from smart_redriver.engine.errors import CallFailed, EntryFault
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL, Outgoing, Sent, in_calls
-from smart_redriver.engine.passes.hands import Effects
+from smart_redriver.engine.passes.executor import Effects
 from smart_redriver.engine.passes.ports import DeadLetters, Ledger
 from smart_redriver.engine.triage.ledger import Entry
 
@@ -189,7 +189,7 @@ class _Forwarder:
         del self._recorded[:full_calls]
 
     def _record(self, sent: Sequence[tuple[Outgoing, Entry, str]]) -> None:
-        kept = [(new_id, one.trail) for one, _, new_id in sent if one.leaves_trail]
+        kept = [(new_id, one.metadata) for one, _, new_id in sent if one.leaves_metadata]
         if sent:
             self._ledger.write_ledger([entry for _, entry, _ in sent], kept, self._now)
 

@@ -41,7 +41,7 @@ NOT_A_REPORT = "not a report"
 TOO_LARGE = "too large"
 TOO_MANY = "too many outcomes"
 
-#: As ids of letters are checked in a trail: the ledger has to be able to store them.
+#: As ids of letters are checked in redrive metadata: the ledger has to be able to store them.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 #: A queue of SQS with its suffix, or a topic.
 _QUEUE = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -81,8 +81,8 @@ class DeliveryOutcome:
     Attributes:
         queue: name of the source queue.
         message_id: of the copy that was delivered.
-        original_id: the trail's, or else the message's own.
-        batch: of the redrive, from the trail; None for a message that carried none, as is `generation`.
+        original_id: the metadata's, or else the message's own.
+        batch: of the redrive, from the metadata; None for a message that carried none, as is `generation`.
         receive_count: SQS's, of this copy.
         permanent: whether no retry can heal the error, by whatever means the message was parked or not.
         parked_id: the message's id in the parking lot, with PERMANENT only.

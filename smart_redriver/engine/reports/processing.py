@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from smart_redriver.engine.config.targets import is_fifo
-from smart_redriver.engine.messages.letter import Trail
+from smart_redriver.engine.messages.letter import RedriveMetadata
 from smart_redriver.engine.model.batch import CauseCount, Heard
 from smart_redriver.engine.reports.outcomes import (
     CAUSE_LENGTH,
@@ -38,7 +38,7 @@ _MAY_FAIL = _OUT | {Status.RETURNED, Status.FAILED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ReceivedOutcome:
     """One outcome, and when SQS took the report that it is in."""
 
     outcome: DeliveryOutcome
@@ -46,7 +46,7 @@ class Told:
 
 
 @dataclass(slots=True, kw_only=True)
-class Hearing:
+class ProcessedReports:
     """The changes that some outcomes make.
 
     Attributes:
@@ -60,31 +60,36 @@ class Hearing:
     """
 
     entries: dict[str, Entry] = field(default_factory=dict)
-    details: dict[str, Told] = field(default_factory=dict)
+    details: dict[str, ReceivedOutcome] = field(default_factory=dict)
     heard: dict[tuple[str, int], Heard] = field(default_factory=dict)
     recovered: dict[tuple[str, str], list[datetime]] = field(default_factory=dict)
     live: dict[str, datetime] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def with_kept_trail(told: Told, trails: Mapping[str, Trail]) -> Told:
-    """The outcome of a copy that had no room for its trail, by the trail that the ledger kept for it."""
-    outcome = told.outcome
-    trail = trails.get(outcome.message_id) if outcome.batch is None else None
-    if trail is None or trail.queue != outcome.queue:
-        return told
+def with_kept_metadata(
+    received: ReceivedOutcome, kept: Mapping[str, RedriveMetadata]
+) -> ReceivedOutcome:
+    """The outcome of a copy that had no room for its metadata, by the metadata that the ledger kept for it."""
+    outcome = received.outcome
+    metadata = kept.get(outcome.message_id) if outcome.batch is None else None
+    if metadata is None or metadata.queue != outcome.queue:
+        return received
     known = replace(
-        outcome, original_id=trail.original_id, batch=trail.batch, generation=trail.generation
+        outcome,
+        original_id=metadata.original_id,
+        batch=metadata.batch,
+        generation=metadata.generation,
     )
-    return replace(told, outcome=known)
+    return replace(received, outcome=known)
 
 
-def hear(
-    told: Iterable[Told],
+def process_reports(
+    received: Iterable[ReceivedOutcome],
     entries: Mapping[str, Entry],
     max_receives: Mapping[str, int],
     canaries: Set[str] = frozenset(),
-) -> Hearing:
+) -> ProcessedReports:
     """Apply outcomes to ledger entries and counts.
 
     Args:
@@ -93,24 +98,24 @@ def hear(
         canaries: original ids of letters of which nothing else is expected but that they fail.
 
     """
-    hearing = Hearing()
-    for one in told:
+    processed = ProcessedReports()
+    for one in received:
         outcome = one.outcome
         receives = max_receives.get(outcome.queue)
         if receives is None:
-            hearing.counts[ANOTHER_QUEUE] += 1
+            processed.counts[ANOTHER_QUEUE] += 1
             continue
         if outcome.interrupted:
-            hearing.counts[INTERRUPTED] += 1
+            processed.counts[INTERRUPTED] += 1
             continue
-        entry = hearing.entries.get(outcome.original_id) or entries.get(outcome.original_id)
+        entry = processed.entries.get(outcome.original_id) or entries.get(outcome.original_id)
         if entry is None:
-            _hear_of_a_stranger(hearing, one, receives)
+            _process_first_failure(processed, one, receives)
         elif late := _why_late(outcome, entry):
-            hearing.counts[late] += 1
+            processed.counts[late] += 1
         else:
-            _hear_of(hearing, one, entry, receives, entry.original_id in canaries)
-    return hearing
+            _process(processed, one, entry, receives, entry.original_id in canaries)
+    return processed
 
 
 def _why_late(outcome: DeliveryOutcome, entry: Entry) -> str | None:
@@ -122,64 +127,72 @@ def _why_late(outcome: DeliveryOutcome, entry: Entry) -> str | None:
     return HEARD_BEFORE if entry.is_settled else NO_LONGER_OUT
 
 
-def _changed(told: Told, entry: Entry, max_receives: int) -> Entry | None:
+def _changed(received: ReceivedOutcome, entry: Entry, max_receives: int) -> Entry | None:
     """The entry after an outcome; None if the outcome says nothing new."""
     if entry.is_settled:
         return None
-    if told.outcome.result is not Result.FAILED:
-        return _ended(told, entry)
-    tries = _tries(told.outcome, entry, max_receives)
-    return _failed(told, entry, tries, max_receives) if tries > entry.failed_tries else None
+    if received.outcome.result is not Result.FAILED:
+        return _ended(received, entry)
+    tries = _tries(received.outcome, entry, max_receives)
+    return _failed(received, entry, tries, max_receives) if tries > entry.failed_tries else None
 
 
-def _hear_of(
-    hearing: Hearing, told: Told, entry: Entry, max_receives: int, is_canary: bool
+def _process(
+    processed: ProcessedReports,
+    received: ReceivedOutcome,
+    entry: Entry,
+    max_receives: int,
+    is_canary: bool,
 ) -> None:
-    outcome = told.outcome
-    changed = _changed(told, entry, max_receives)
+    outcome = received.outcome
+    changed = _changed(received, entry, max_receives)
     if changed is None:
-        hearing.counts[HEARD_BEFORE] += 1
+        processed.counts[HEARD_BEFORE] += 1
         return
-    hearing.entries[entry.original_id] = changed
-    hearing.counts[outcome.result.value] += 1
+    processed.entries[entry.original_id] = changed
+    processed.counts[outcome.result.value] += 1
     if changed.is_settled and outcome.result is not Result.SUCCEEDED:
-        hearing.details[entry.original_id] = told
+        processed.details[entry.original_id] = received
     if entry.status is Status.REDRIVEN and entry.batch is not None:
         key = (outcome.queue, entry.batch)
-        known = hearing.heard.get(key, Heard())
-        hearing.heard[key] = known + _share(
+        known = processed.heard.get(key, Heard())
+        processed.heard[key] = known + _share(
             entry, changed, outcome.result, is_canary or entry.is_suspect
         )
     if outcome.result is Result.SUCCEEDED and entry.cause and entry.last_redrive:
-        sent = hearing.recovered.setdefault((outcome.queue, entry.cause), [])
+        sent = processed.recovered.setdefault((outcome.queue, entry.cause), [])
         sent.append(entry.last_redrive)
 
 
-def _hear_of_a_stranger(hearing: Hearing, told: Told, max_receives: int) -> None:
+def _process_first_failure(
+    processed: ProcessedReports, received: ReceivedOutcome, max_receives: int
+) -> None:
     """A message that was never redriven: worth remembering where it becomes a letter, and nobody counts on it."""
-    outcome = told.outcome
+    outcome = received.outcome
     if outcome.batch is not None or outcome.original_id != outcome.message_id:
-        hearing.counts[UNKNOWN_LETTER] += 1
+        processed.counts[UNKNOWN_LETTER] += 1
         return
-    hearing.counts[outcome.result.value] += 1
+    processed.counts[outcome.result.value] += 1
     if outcome.result is Result.SUCCEEDED:
-        hearing.live[outcome.queue] = max(told.at, hearing.live.get(outcome.queue, told.at))
+        processed.live[outcome.queue] = max(
+            received.at, processed.live.get(outcome.queue, received.at)
+        )
     is_passing = outcome.result is Result.FAILED and not _is_last(outcome, max_receives)
     if outcome.result is Result.SUCCEEDED or is_passing:
         return
     entry = Entry(
         original_id=outcome.original_id,
         queue=outcome.queue,
-        first_seen=told.at,
+        first_seen=received.at,
         status=Status.FAILED,
         current_id=outcome.message_id,
     )
     if outcome.result is Result.PERMANENT:
-        changed = _ended(told, entry)
+        changed = _ended(received, entry)
     else:
-        changed = _failed(told, entry, _tries(outcome, entry, max_receives), max_receives)
-    hearing.entries[entry.original_id] = changed
-    hearing.details[entry.original_id] = told
+        changed = _failed(received, entry, _tries(outcome, entry, max_receives), max_receives)
+    processed.entries[entry.original_id] = changed
+    processed.details[entry.original_id] = received
 
 
 def _is_of_current_copy(outcome: DeliveryOutcome, entry: Entry) -> bool:
@@ -208,8 +221,8 @@ def _is_last(outcome: DeliveryOutcome, max_receives: int) -> bool:
     return outcome.receive_count >= max_receives
 
 
-def _failed(told: Told, entry: Entry, tries: int, max_receives: int) -> Entry:
-    outcome = told.outcome
+def _failed(received: ReceivedOutcome, entry: Entry, tries: int, max_receives: int) -> Entry:
+    outcome = received.outcome
     changed = entry.failed(
         tries=tries,
         is_last=tries >= max_receives,
@@ -219,18 +232,18 @@ def _failed(told: Told, entry: Entry, tries: int, max_receives: int) -> Entry:
     )
     if outcome.retry_after is None or not changed.is_settled:
         return changed
-    return changed.told_to_wait(until=told.at + timedelta(seconds=outcome.retry_after))
+    return changed.told_to_wait(until=received.at + timedelta(seconds=outcome.retry_after))
 
 
-def _ended(told: Told, entry: Entry) -> Entry:
-    outcome = told.outcome
+def _ended(received: ReceivedOutcome, entry: Entry) -> Entry:
+    outcome = received.outcome
     if outcome.result is Result.SUCCEEDED:
-        return entry.succeeded(told.at)
+        return entry.succeeded(received.at)
     described = replace(entry, cause=_cause(outcome), error=error_line(outcome))
     return described.parked_by_consumer(
         parked_id=outcome.parked_id or entry.current_id,
         reason=ParkReason.PERMANENT.value,
-        now=told.at,
+        now=received.at,
     )
 
 

@@ -19,8 +19,8 @@ from smart_redriver.engine.aws.queue_metrics import (
     read_points,
 )
 from smart_redriver.engine.errors import CallFailed
-from smart_redriver.engine.model.books import Books
-from smart_redriver.engine.model.function_books import FunctionMinute, books_of_function
+from smart_redriver.engine.model.function_metrics import FunctionMinute, metrics_of_function
+from smart_redriver.engine.model.queue_metrics import QueueMetrics
 
 #: Assumptions where Lambda does not say: the longest time-out there is, and the retries of a function with none set.
 #: https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
@@ -85,8 +85,8 @@ LATENESS = 3 * PERIOD
 LOOKBACK = timedelta(hours=1)
 
 
-class FunctionBooks:
-    """The books of functions, by the names of their targets.
+class FunctionMetricsReader:
+    """The metrics of functions, by the names of their targets.
     `time_to_fail` says how long an event of one takes to fail.
     """
 
@@ -96,8 +96,8 @@ class FunctionBooks:
         self._cloudwatch = cloudwatch
         self._time_to_fail = time_to_fail
 
-    def since(self, start: datetime, now: datetime, queue_name: str) -> Books:
-        """The books of the target of this name from the minute of `start` on; none where nothing is known for sure.
+    def since(self, start: datetime, now: datetime, queue_name: str) -> QueueMetrics:
+        """The metrics of the target of this name from the minute of `start` on; none where nothing is known for sure.
 
         Raises CallFailed, also where CloudWatch has not told all that it knows.
         """
@@ -105,7 +105,7 @@ class FunctionBooks:
         minutes_to_fail = math.ceil((self._time_to_fail(queue_name) + LATENESS) / PERIOD)
         first, end = minute_of(start), minute_of(now - LATENESS)
         if first >= end:
-            return Books()
+            return QueueMetrics()
         before = math.ceil(LOOKBACK / PERIOD) + minutes_to_fail
         queries = [
             metric_query(name, "AWS/Lambda", metric, "Sum", **_dimensions(queue_name))
@@ -119,9 +119,9 @@ class FunctionBooks:
             )
             for number in range(first - before, end)
         ]
-        books = books_of_function(minutes, minutes_to_fail)
-        told = tuple(one for one in books.minutes if one.at >= instant_of(first))
-        return replace(books, minutes=told)
+        metrics = metrics_of_function(minutes, minutes_to_fail)
+        told = tuple(one for one in metrics.minutes if one.at >= instant_of(first))
+        return replace(metrics, minutes=told)
 
 
 def _dimensions(target_name: str) -> dict[str, Any]:

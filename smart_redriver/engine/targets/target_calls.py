@@ -132,7 +132,7 @@ class QueueTarget:
         self._queue: SqsQueue | None = None
 
     def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
-        """Send messages as the origin sent them, see `SqsQueue.send`; without the trail, which they never carried.
+        """Send messages as the origin sent them, see `SqsQueue.send`; without the metadata, which they never carried.
 
         An answer that nobody knows is a bounce: a letter that brings it about would else be every trial's canary.
         """
@@ -175,7 +175,7 @@ def _with_bounces(sent: Sent) -> Sent:
 
 def _bare(one: Outgoing, letter: Letter) -> Outgoing:
     bare = replace(one, letter=letter)
-    bare.carries_trail = False
+    bare.carries_metadata = False
     bare.size = letter.size
     return bare
 

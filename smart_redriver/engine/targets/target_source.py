@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from smart_redriver.engine.aws.clients import OnFirstUse, target_client
 from smart_redriver.engine.config.targets import Origin, Target, TargetKind
 from smart_redriver.engine.errors import TRANSIENT_FAULTS, CallFailed
-from smart_redriver.engine.messages.letter import Trail
+from smart_redriver.engine.messages.letter import RedriveMetadata
 from smart_redriver.engine.messages.outgoing import BYTES_PER_CALL, Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.targets.functions import FunctionFacts
@@ -70,7 +70,7 @@ class TargetSource:
     `function` tells how long such a function takes to fail. `pace` spreads what is given.
     """
 
-    carries_trails = False
+    carries_metadata = False
     longest_delay = timedelta()
 
     def __init__(
@@ -119,11 +119,11 @@ class TargetSource:
         """Return the longest time from an invocation to the letter that it leaves, for a function that just fails."""
         return self._function.time_to_fail() if self._function else timedelta()
 
-    def owns(self, source_arn: str | None, trail: Trail | None) -> bool:
+    def owns(self, source_arn: str | None, metadata: RedriveMetadata | None) -> bool:
         """Whether a letter is of this target: what was recognised says so, else where it was sent to."""
         if source_arn is not None:
             return source_arn == self._target.place
-        return trail is not None and trail.queue == self.name
+        return metadata is not None and metadata.queue == self.name
 
 
 class QueueSource(TargetSource):

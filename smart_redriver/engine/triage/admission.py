@@ -26,7 +26,7 @@ from smart_redriver.engine.triage.decision import (
     Redrive,
     Renew,
 )
-from smart_redriver.engine.triage.ordered import Fate, Sight, fate, in_order
+from smart_redriver.engine.triage.ordered import Fate, LookAhead, fate, in_order
 from smart_redriver.engine.triage.triage import Terms, failed_at, hold_unless_expiring, triage
 
 #: Letters that stay as controls, and among how many at least.
@@ -85,7 +85,7 @@ class Admission:
         self._has_met_suspects = awaits_suspects
         #: Until when suspects are hidden that nobody can delay, as far as was seen.
         self.suspects_until = circuit.suspects_until
-        self._sight = Sight(circuit, now)
+        self._look_ahead = LookAhead(circuit, now)
         rate = _rate(circuit, settings.max_rate, now)
         self._pacer = Pacer(rate, _paced_from(circuit, now) if can_delay else circuit.paced_until)
         for one in circuit.pending:
@@ -135,7 +135,7 @@ class Admission:
         decided += held
         due.sort(key=lambda one: self._order(*one))
         if terms.is_fifo:
-            due, waiting = self._sight.let_through(due)
+            due, waiting = self._look_ahead.let_through(due)
             decided += [(case, _awaiting(case, what.strikes, terms, now)) for case, what in waiting]
         in_no_hurry = [one for one in due if not one[1].is_expiring]
         is_last = is_end and not _are_followed(due, decided)

@@ -1,4 +1,4 @@
-"""One letter in hand and what the ledger knows of it: its attempts, strikes, batch and next trail. Pure."""
+"""One letter in hand and what the ledger knows of it: its attempts, strikes, batch and next metadata. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 
-from smart_redriver.engine.messages.letter import Letter, Trail
+from smart_redriver.engine.messages.letter import Letter, RedriveMetadata
 from smart_redriver.engine.model.batch import Batch, Verdict
 from smart_redriver.engine.model.circuit import Circuit
 from smart_redriver.engine.triage.ledger import Entry, Status
@@ -77,32 +77,33 @@ class Case:
 
     @property
     def is_strangers_copy(self) -> bool:
-        """Whether a consumer copied the trail on to a message of its own, on the same queue.
+        """Whether a consumer copied the metadata on to a message of its own, on the same queue.
 
-        The ledger knows the id of the copy that was sent last. Where a write was lost, the trail is ahead of it; where
+        The ledger knows the id of the copy that was sent last. Where a write was lost, the metadata is ahead of it; where
         the answer to a send was lost, the letter was sent again, as often redriven and in another batch.
         """
-        trail, entry = self.letter.trail, self.entry
-        if trail is None or entry is None or self.is_replaced or self._has_its_content:
+        metadata, entry = self.letter.metadata, self.entry
+        if metadata is None or entry is None or self.is_replaced or self._has_its_content:
             return False
-        if trail.redrive_count == entry.redrive_count and trail.batch != entry.batch:
+        if metadata.redrive_count == entry.redrive_count and metadata.batch != entry.batch:
             return False
         known = {entry.current_id, entry.left_id, entry.kept_id}
         is_known = not known.isdisjoint(self.letter.known_as)
-        return not is_known and trail.redrive_count <= entry.redrive_count
+        return not is_known and metadata.redrive_count <= entry.redrive_count
 
     @property
     def is_last_copy(self) -> bool:
-        """Whether trail and content are those of the copy that was sent last.
+        """Whether metadata and content are those of the copy that was sent last.
 
         So it is this one, whatever its id: where a DLQ does not say which message failed, a copy that comes back has
         an id of its own.
         """
-        trail, entry = self.letter.trail, self.entry
+        metadata, entry = self.letter.metadata, self.entry
         return (
-            trail is not None
+            metadata is not None
             and entry is not None
-            and (trail.redrive_count, trail.batch) == (entry.redrive_count, entry.batch or NO_BATCH)
+            and (metadata.redrive_count, metadata.batch)
+            == (entry.redrive_count, entry.batch or NO_BATCH)
             and self._has_its_content
         )
 
@@ -114,8 +115,8 @@ class Case:
 
     @property
     def redrives(self) -> int:
-        """How often the letter was redriven; the trail knows it where the ledger lost a write or its item."""
-        carried = self.letter.trail.redrive_count if self.letter.trail else 0
+        """How often the letter was redriven; the metadata knows it where the ledger lost a write or its item."""
+        carried = self.letter.metadata.redrive_count if self.letter.metadata else 0
         return max(carried, self.entry.redrive_count if self.entry else 0)
 
     @property
@@ -126,8 +127,8 @@ class Case:
     @property
     def batch(self) -> int | None:
         """The batch that the letter returns from; None on its first visit."""
-        if self.letter.trail is not None and not self.is_kept:
-            return self.letter.trail.batch
+        if self.letter.metadata is not None and not self.is_kept:
+            return self.letter.metadata.batch
         return self.entry.batch if self.entry is not None else None
 
     @property
@@ -153,9 +154,9 @@ class Case:
 
     def was_alone(self, circuit: Circuit) -> bool:
         """Whether it failed with nobody beside it to be compared with, and was expected to."""
-        tally = circuit.tally(self.batch)
-        if self.is_presumed and tally is not None:
-            return tally.is_unexplained and tally.size == tally.suspects
+        batch_counts = circuit.batch_counts(self.batch)
+        if self.is_presumed and batch_counts is not None:
+            return batch_counts.is_unexplained and batch_counts.size == batch_counts.suspects
         judged = circuit.judged_batch(self.batch)
         return judged is not None and judged.was_alone
 
@@ -190,7 +191,7 @@ class Case:
         if self.entry is not None and self.entry.counted_batch == batch:
             return False
         judged = circuit.judged_batch(batch)
-        if judged is None or (self.is_presumed and circuit.tally(batch) is not None):
+        if judged is None or (self.is_presumed and circuit.batch_counts(batch) is not None):
             # Nobody has seen it fail: it goes again since numbers could not tell, and that convicts nobody.
             return False
         return judged.is_strike
@@ -211,7 +212,11 @@ class Case:
         if self.is_kept:
             # Its copy was charged when it was met: again only where that was lost.
             return self._is_back and not self._is_charged(circuit_version)
-        if self.letter.trail is None or self.letter.trail.redrive_count == 0 or self.is_replaced:
+        if (
+            self.letter.metadata is None
+            or self.letter.metadata.redrive_count == 0
+            or self.is_replaced
+        ):
             return (
                 False  # a replaced copy was left behind by a crash: the letter itself has gone on
             )
@@ -231,7 +236,7 @@ class Case:
         return replace(self, letter=replace(self.letter, body="", attributes={}))
 
     def known(self, queue: str) -> Entry:
-        """The letter's entry as it should stand; a new one on its first visit, or from its trail.
+        """The letter's entry as it should stand; a new one on its first visit, or from its metadata.
 
         Args:
             queue: the source queue that the letter belongs to.
@@ -243,32 +248,32 @@ class Case:
                 source_arn=self.source_arn,
                 redrive_count=self.redrives,  # a record that was refused after its send is made good here
             )
-        trail = self.letter.trail
+        metadata = self.letter.metadata
         return Entry(
             original_id=self.original_id,
             queue=queue,
-            first_seen=trail.first_seen if trail else self.letter.sent_at,
+            first_seen=metadata.first_seen if metadata else self.letter.sent_at,
             status=Status.RETURNED,
             current_id=self.message_id,
-            redrive_count=trail.redrive_count if trail else 0,
-            batch=trail.batch if trail else None,
-            generation=trail.generation if trail else 0,
+            redrive_count=metadata.redrive_count if metadata else 0,
+            batch=metadata.batch if metadata else None,
+            generation=metadata.generation if metadata else 0,
             source_arn=self.letter.source_arn,
         )
 
-    def next_trail(self, queue: str, batch: Batch | None) -> Trail:
-        """The trail of the next copy, see `trail_after`."""
-        return trail_after(self.known(queue), queue, batch)
+    def next_metadata(self, queue: str, batch: Batch | None) -> RedriveMetadata:
+        """The metadata of the next copy, see `metadata_after`."""
+        return metadata_after(self.known(queue), queue, batch)
 
-    def replay_trail(self, queue: str) -> Trail:
-        """The trail of a copy that a person sends: one redrive on, in no batch."""
-        trail = self.next_trail(queue, None)
-        return replace(trail, redrive_count=trail.redrive_count + 1, batch=NO_BATCH)
+    def replay_metadata(self, queue: str) -> RedriveMetadata:
+        """The metadata of a copy that a person sends: one redrive on, in no batch."""
+        metadata = self.next_metadata(queue, None)
+        return replace(metadata, redrive_count=metadata.redrive_count + 1, batch=NO_BATCH)
 
 
-def trail_after(entry: Entry, queue: str, batch: Batch | None) -> Trail:
-    """The trail of the next copy: one redrive on, in `batch`; as it was where the letter is parked."""
-    return Trail(
+def metadata_after(entry: Entry, queue: str, batch: Batch | None) -> RedriveMetadata:
+    """The metadata of the next copy: one redrive on, in `batch`; as it was where the letter is parked."""
+    return RedriveMetadata(
         queue=queue,
         original_id=entry.original_id,
         redrive_count=entry.redrive_count + (batch is not None),

@@ -10,7 +10,7 @@ A letter that came back would stand behind its whole group otherwise, and of a g
 messages before the first of them is deleted: nobody could get at it, to send it before the others.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/FIFO-queues-understanding-logic.html
 
-Copies that would come back out of sight go few at a time, see `Sight`.
+Copies that would come back out of sight go few at a time, see `LookAhead`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from enum import Enum
 from smart_redriver.engine.config.settings import FifoPoison, Settings
 from smart_redriver.engine.model.batch import Judged, Verdict
 from smart_redriver.engine.model.circuit import Circuit
+from smart_redriver.engine.model.fifo_counts import BatchCounts, allowance
 from smart_redriver.engine.model.permit import REPORTS_EXPECTED
-from smart_redriver.engine.model.tally import Tally, allowance
 from smart_redriver.engine.triage.case import Case, GroupView
 from smart_redriver.engine.triage.decision import (
     Decision,
@@ -71,7 +71,7 @@ def fate(case: Case, circuit: Circuit, terms: Terms, settings: Settings, now: da
 
     A report tells it, a copy that was met, or a batch that succeeded as a whole. Else time does: what has had time to
     fail, and is neither in its source queue nor with its group, is done. Of a group of ten or more the end can't be
-    seen: there numbers tell, see `tally`, and what they can't explain is sent again.
+    seen: there numbers tell, see `batch_counts`, and what they can't explain is sent again.
     """
     entry = case.entry
     assert entry is not None, "a kept letter is known by its entry"  # noqa: S101
@@ -83,7 +83,7 @@ def fate(case: Case, circuit: Circuit, terms: Terms, settings: Settings, now: da
         )  # or it came back as a letter of its own, which nobody can know for this one
     if circuit.pending_batch(entry.batch):
         return Fate.OUT
-    batch = _Told(circuit.judged_batch(entry.batch), circuit.tally(entry.batch))
+    batch = _Told(circuit.judged_batch(entry.batch), circuit.batch_counts(entry.batch))
     if batch.has_succeeded:
         return Fate.DONE
     settled_at = (entry.last_redrive or now) + terms.time_to_fail
@@ -102,13 +102,13 @@ def _once_it_left(
         return Fate.DONE
     if case.group_view is GroupView.CUT and now < settled_at + CUT_PATIENCE:
         return Fate.OUT  # the next look is likely to show all of it
-    tally = batch.tally
-    if tally is not None and tally.is_unexplained:
+    batch_counts = batch.batch_counts
+    if batch_counts is not None and batch_counts.is_unexplained:
         is_over = now >= (case.last_try or now) + terms.time_to_fail + DEDUPLICATION_WINDOW
         return Fate.BACK if is_over else Fate.OUT
     if now < settled_at + LONGEST_OUT or batch.is_read(now):
         return Fate.OUT
-    return Fate.BACK if tally is None or batch.has_failed(case, circuit) else Fate.DONE
+    return Fate.BACK if batch_counts is None or batch.has_failed(case, circuit) else Fate.DONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,27 +116,27 @@ class _Told:
     """The verdict and the numbers of the batch that a copy went in."""
 
     judged: Judged | None
-    tally: Tally | None
+    batch_counts: BatchCounts | None
 
     @property
     def has_succeeded(self) -> bool:
         """Whether every letter of the batch is done, or was met."""
         is_whole = self.judged is not None and self.judged.has_succeeded_as_a_whole
-        return is_whole or (self.tally is not None and self.tally.is_accounted)
+        return is_whole or (self.batch_counts is not None and self.batch_counts.is_accounted)
 
     @property
     def has_left(self) -> bool:
-        """Whether none of its letters is in the source queue any more, as the books tell."""
-        return self.tally is not None and self.tally.is_gone
+        """Whether none of its letters is in the source queue any more, as the metrics tell."""
+        return self.batch_counts is not None and self.batch_counts.is_gone
 
     def is_read(self, now: datetime) -> bool:
-        """Whether the books could be read lately, so that they will tell what is to be told."""
-        return self.tally is not None and self.tally.is_read(now)
+        """Whether the metrics could be read lately, so that they will tell what is to be told."""
+        return self.batch_counts is not None and self.batch_counts.is_read(now)
 
     def longest_out(self, now: datetime) -> timedelta:
         """The longest time that a copy may be out while messages are in its source queue, once it had time to fail.
 
-        Where the books can be read they would show that it has left: as long as they don't, it is there, and no
+        Where the metrics can be read they would show that it has left: as long as they don't, it is there, and no
         consumer is at work.
         """
         is_seen = self.judged is not None and self.judged.verdict is not Verdict.NO_EVIDENCE
@@ -220,7 +220,7 @@ def copies_among(cases: Iterable[Case]) -> list[Case]:
     """Letters in hand that came back while what they are copies of is in hand, too: it stands before them in their group.
 
     What an accepted send has replaced is nothing to be a copy of. One that the ledger does not know, since a write was lost,
-    has to have the same body: a consumer may have copied the trail on to a message of its own.
+    has to have the same body: a consumer may have copied the metadata on to a message of its own.
     """
     originals: dict[str, Case] = {}
     copies = []
@@ -266,7 +266,7 @@ def is_out_of_sight(case: Case) -> bool:
     )
 
 
-class Sight:
+class LookAhead:
     """The turn that letters out of sight have in one pass: so few that what became of each can be told.
 
     Four times as many go at once as were accounted for in one batch; after one that can't be told, one alone. Suspects
@@ -277,7 +277,7 @@ class Sight:
     def __init__(self, circuit: Circuit, now: datetime) -> None:
         heard_at = circuit.heard_at
         self._is_told = heard_at is not None and now <= heard_at + REPORTS_EXPECTED
-        unseen = [one for one in circuit.tallies if one.unseen]
+        unseen = [one for one in circuit.counted_batches if one.unseen]
         out = sum(one.unseen for one in unseen if one.is_open(now))
         self._room = allowance(unseen) - out
         self._is_first = not out

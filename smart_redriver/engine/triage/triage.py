@@ -256,9 +256,9 @@ def failed_at(case: Case, terms: Terms, now: datetime) -> datetime:
 
 
 def _before_renewal(case: Case) -> datetime | None:
-    """When a letter was sent first that has a trail, and was never redriven: it was renewed since."""
-    trail = case.letter.trail
-    return trail.first_seen if trail is not None and not case.redrives else None
+    """When a letter was sent first that has redrive metadata, and was never redriven: it was renewed since."""
+    metadata = case.letter.metadata
+    return metadata.first_seen if metadata is not None and not case.redrives else None
 
 
 def backoff(strikes: int, roll: float, settings: Settings) -> timedelta:

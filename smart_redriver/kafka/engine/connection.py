@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import CallFailed, EntryFault
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Letter, Trail
+from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, Letter, RedriveMetadata
 from smart_redriver.engine.messages.outgoing import Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.passes.ports import Memory, Tools
@@ -18,19 +18,19 @@ from smart_redriver.kafka.engine.dead_letters import DeadLetters, ParkingLot, de
 from smart_redriver.kafka.engine.letters import Dead, with_header
 from smart_redriver.kafka.engine.outcomes import Outcomes, WatchedMemory
 from smart_redriver.kafka.engine.place import KafkaTopics
+from smart_redriver.kafka.engine.queue_metrics import TopicMetricsReader
 from smart_redriver.kafka.engine.records import Log, NewRecord
 from smart_redriver.kafka.engine.shapes import Message
 from smart_redriver.kafka.engine.shelf import Shelf
-from smart_redriver.kafka.engine.witness import LiveWitness
 
 
 class TopicSource:
-    """One source topic, by whose name circuit and trails call it. `find` knows letters by their ids,
+    """One source topic, by whose name circuit and metadata call it. `find` knows letters by their ids,
     and `tell_sent` is told how many records were written.
     """
 
     settles_at_once = False
-    carries_trails = True
+    carries_metadata = True
     #: A record can be read as soon as it is written: what waits, waits as a letter.
     longest_delay = timedelta()
 
@@ -62,7 +62,7 @@ class TopicSource:
         )
 
     def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
-        """Write each message again, with its own key, value and headers, and its trail as one header more.
+        """Write each message again, with its own key, value and headers, and its metadata as one header more.
 
         It goes to the partition that it was in, so that no partitioner has to be known.
         """
@@ -80,11 +80,11 @@ class TopicSource:
         """From a message's first try to its record in the DLQ topic, as the configuration has it."""
         return facts.visibility_timeout
 
-    def owns(self, source_arn: str | None, trail: Trail | None) -> bool:
-        """Whether a letter is of this topic: it says where it was, else its trail where it was sent to."""
+    def owns(self, source_arn: str | None, metadata: RedriveMetadata | None) -> bool:
+        """Whether a letter is of this topic: it says where it was, else its metadata where it was sent to."""
         if source_arn is not None:
             return source_arn == self.name
-        return trail is not None and trail.queue == self.name
+        return metadata is not None and metadata.queue == self.name
 
     def message_of(self, letter: Letter) -> Message | None:
         """Return the message that a letter is sent as; None if the letter has gone."""
@@ -97,9 +97,9 @@ class TopicSource:
             return None
         was_in = message.death.partition
         headers = message.headers
-        if one.carries_trail:
-            trail = replace(one.trail, sent_for=self._place.consumer_group)
-            headers = with_header(headers, TRAIL_ATTRIBUTE, trail.encode().encode())
+        if one.carries_metadata:
+            metadata = replace(one.metadata, sent_for=self._place.consumer_group)
+            headers = with_header(headers, METADATA_ATTRIBUTE, metadata.encode().encode())
         return NewRecord(
             topic=self.name,
             key=message.key,
@@ -154,7 +154,7 @@ class DeadLetterTopic:
         self._place = place
         self._shelf = Shelf(log, place, state)
         self._outcomes = Outcomes(log, self._shelf, place, clock)
-        self._witness = LiveWitness(log, self._shelf, place, clock)
+        self._metrics_reader = TopicMetricsReader(log, self._shelf, place, clock)
         self._close = close
 
     def found(self) -> Found:
@@ -178,16 +178,23 @@ class DeadLetterTopic:
         """Adapters over the log."""
         log, shelf, place = self._log, self._shelf, self._place
         watched: Memory = WatchedMemory(memory, self._outcomes)
-        self._witness.look()
+        self._metrics_reader.look()
         return {
             "dead_letters": DeadLetters(shelf, place, clock, self._outcomes.copy_has_left),
             "parking_lot": ParkingLot(log, shelf, place),
             "sources": tuple(
-                TopicSource(log, place, one, shelf.find, self._witness.sent, self._witness.dying)
+                TopicSource(
+                    log,
+                    place,
+                    one,
+                    shelf.find,
+                    self._metrics_reader.sent,
+                    self._metrics_reader.dying,
+                )
                 for one in place.topics
             ),
             "memory": watched,
-            "witness": self._witness,
+            "metrics_reader": self._metrics_reader,
             "reports": self._outcomes,
         }
 
@@ -199,7 +206,7 @@ class DeadLetterTopic:
     def settle(self, now: datetime) -> list[CallFailed]:
         """Move the positions, and look how the group does; what failed of it."""
         failed = self._shelf.settle(now)
-        self._witness.look()
+        self._metrics_reader.look()
         return failed
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from smart_redriver.engine.errors import CallFailed, EntryFault
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Letter
+from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, Letter
 from smart_redriver.engine.messages.outgoing import Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.kafka.engine.letters import id_at, with_header
@@ -228,7 +228,7 @@ class ParkingLot:
         return MoveCheck()
 
     def park(self, outgoing: Sequence[Outgoing]) -> Sent:
-        """Write letters here, as they are in the DLQ topic and with their trail."""
+        """Write letters here, as they are in the DLQ topic and with their metadata."""
         return deliver("ParkLetters", self._log, outgoing, self._as_parked)
 
     def _as_parked(self, one: Outgoing) -> NewRecord | None:
@@ -237,13 +237,13 @@ class ParkingLot:
 
 
 def parked_record(record: NewRecord, topic: str, one: Outgoing) -> NewRecord:
-    """Return the record of a letter for the parking topic, with its trail."""
-    trail = one.trail.encode().encode()
+    """Return the record of a letter for the parking topic, with its metadata."""
+    metadata = one.metadata.encode().encode()
     return NewRecord(
         topic=topic,
         key=record.key,
         value=record.value,
-        headers=with_header(record.headers, TRAIL_ATTRIBUTE, trail),
+        headers=with_header(record.headers, METADATA_ATTRIBUTE, metadata),
     )
 
 

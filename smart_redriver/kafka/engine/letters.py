@@ -16,12 +16,12 @@ from datetime import UTC, datetime
 from hashlib import sha256
 
 from smart_redriver.engine.messages.letter import (
-    TRAIL_ATTRIBUTE,
+    METADATA_ATTRIBUTE,
     Attribute,
     Letter,
-    Trail,
+    RedriveMetadata,
     Unfit,
-    read_trail,
+    read_metadata,
 )
 from smart_redriver.engine.reports.outcomes import MAX_FIRST_LINE, on_one_line
 from smart_redriver.kafka.engine.records import Header, Partition, Position, Record
@@ -65,7 +65,7 @@ class Dead:
 
     Attributes:
         place: partition and offset that it had first, by which letters of one key are in order.
-        is_traceable: it would be known if it came back: where its message was, or a trail, is told.
+        is_traceable: it would be known if it came back: where its message was, or redrive metadata, is told.
 
     """
 
@@ -123,9 +123,9 @@ def dead_of(record: Record, topics: Set[str], home: str, *, keeps_order: bool, g
     """
     note, headers = _taken_off(record.headers, HELD_HEADER)
     record = replace(record, headers=headers)
-    message, text = _without_trail(record)
-    trail, trail_fault = _trail(text, topics)
-    trail, is_anothers = _as_known_to(group, trail, message)
+    message, text = _without_metadata(record)
+    metadata, metadata_fault = _metadata(text, topics)
+    metadata, is_anothers = _as_known_to(group, metadata, message)
     death = message.death
     topic = death.topic or home
     failed_there, lies = _failed_at(death), record.position
@@ -143,18 +143,18 @@ def dead_of(record: Record, topics: Set[str], home: str, *, keeps_order: bool, g
         failed_at=min(death.failed_at or held.died_at, held.died_at),
         group_id=group_of(message.key, topic) if keeps_order else None,
         source_arn=topic if topic in topics else None,
-        trail=trail,
-        trail_fault=trail_fault,
+        metadata=metadata,
+        metadata_fault=metadata_fault,
         unfit=_unfit(message, topic, topics),
         is_anothers=is_anothers,
-        content_marks=_content_marks(message, trail, held.message_id),
+        content_marks=_content_marks(message, metadata, held.message_id),
     )
     return Dead(
         letter=replace(letter, extra_bytes=message.size - letter.size),
         message=message,
         record=record,
         place=held.place,
-        is_traceable=failed_there is not None or trail is not None,
+        is_traceable=failed_there is not None or metadata is not None,
     )
 
 
@@ -200,39 +200,43 @@ def _held(note: bytes | None) -> Held | None:
         return None
 
 
-def _without_trail(record: Record) -> tuple[Message, bytes | None]:
-    """The message in a record without its trail, and the text of that trail."""
+def _without_metadata(record: Record) -> tuple[Message, bytes | None]:
+    """The message in a record without its metadata, and the text of that metadata."""
     message = message_of(record)
-    beside, _ = _taken_off(record.headers, TRAIL_ATTRIBUTE)
+    beside, _ = _taken_off(record.headers, METADATA_ATTRIBUTE)
     # An envelope may have one among the message's own headers; that beside it is the later one.
-    within, headers = _taken_off(message.headers, TRAIL_ATTRIBUTE)
+    within, headers = _taken_off(message.headers, METADATA_ATTRIBUTE)
     return replace(message, headers=headers), within if beside is None else beside
 
 
-def _trail(text: bytes | None, topics: Set[str]) -> tuple[Trail | None, str | None]:
+def _metadata(text: bytes | None, topics: Set[str]) -> tuple[RedriveMetadata | None, str | None]:
     if text is None:
         return None, None
     value: Attribute = {"DataType": "String", "StringValue": text.decode("utf-8", "replace")}
-    return read_trail({TRAIL_ATTRIBUTE: value}, topics)
+    return read_metadata({METADATA_ATTRIBUTE: value}, topics)
 
 
-def _as_known_to(group: str, trail: Trail | None, message: Message) -> tuple[Trail | None, bool]:
-    """A message's trail as `group` knows it, and whether it is another group's.
+def _as_known_to(
+    group: str, metadata: RedriveMetadata | None, message: Message
+) -> tuple[RedriveMetadata | None, bool]:
+    """A message's metadata as `group` knows it, and whether it is another group's.
 
-    Another group's trail names the message that was copied, but none of that group's tries. It is dropped where the
+    Another group's metadata names the message that was copied, but none of that group's tries. It is dropped where the
     message has other content than that, as when a consumer copied its headers on to a message of its own.
     """
-    if trail is None or trail.sent_for in ("", group):
-        return trail, False
-    if _digest(trail.queue, message.key, message.value) != trail.original_id[-_DIGEST:]:
+    if metadata is None or metadata.sent_for in ("", group):
+        return metadata, False
+    if _digest(metadata.queue, message.key, message.value) != metadata.original_id[-_DIGEST:]:
         return None, False
-    return replace(trail, redrive_count=0, batch=0, generation=0), True
+    return replace(metadata, redrive_count=0, batch=0, generation=0), True
 
 
-def _content_marks(message: Message, trail: Trail | None, message_id: str) -> tuple[str, ...]:
+def _content_marks(
+    message: Message, metadata: RedriveMetadata | None, message_id: str
+) -> tuple[str, ...]:
     """The ends of ids that this content has: as it was sent, and as it lies here. The topic is part of a digest."""
     here = message_id.rpartition("-")[2]
-    sent = here if trail is None else _digest(trail.queue, message.key, message.value)
+    sent = here if metadata is None else _digest(metadata.queue, message.key, message.value)
     return f"-{sent}", f"-{here}"
 
 

@@ -2,8 +2,8 @@
 
 A consumer writes a message that failed to the DLQ topic before it commits past it. So what the group has committed past
 and has not come back by a look afterwards has succeeded. That needs letters that are known when they come back: once a
-record came whose message is not (no header tells where it was, and its trail is gone), success is told of nothing that
-was out at the time.
+record came whose message is not (no header tells where it was, and its metadata is gone), success is told of nothing
+that was out at the time.
 
 What is out is known from the ledger's entries as they are written and read: nothing else is stored.
 """
@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from smart_redriver.engine.errors import EntryFault
-from smart_redriver.engine.messages.letter import Trail
+from smart_redriver.engine.messages.letter import RedriveMetadata
 from smart_redriver.engine.passes.ports import Known, Memory
 from smart_redriver.engine.reports.outcomes import (
     MAX_FIRST_LINE,
@@ -46,7 +46,7 @@ class Out:
     """A redriven message of which it is not known what became of it.
 
     Attributes:
-        untraceable: records that were read before it was sent, and name neither a message nor a trail.
+        untraceable: records that were read before it was sent, and name neither a message nor redrive metadata.
         has_left: the group is done with it, and such a record came meanwhile, which it may have become.
 
     """
@@ -220,8 +220,11 @@ class WatchedMemory:
         return known
 
     def write_ledger(
-        self, entries: Sequence[Entry], kept_trails: Sequence[tuple[str, Trail]], now: datetime
+        self,
+        entries: Sequence[Entry],
+        kept_metadata: Sequence[tuple[str, RedriveMetadata]],
+        now: datetime,
     ) -> None:
         """Write entries. Raises CallFailed; what was sent is out all the same."""
         self._outcomes.note(entries)
-        self._memory.write_ledger(entries, kept_trails, now)
+        self._memory.write_ledger(entries, kept_metadata, now)

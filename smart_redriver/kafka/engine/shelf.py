@@ -122,7 +122,7 @@ class Shelf:
         self._slots: dict[str, Slot] = {}
         self._bytes = 0
         self._groups: dict[str, dict[str, Slot]] = {}
-        #: Letters that carry a trail, by the original id in it.
+        #: Letters that carry redrive metadata, by the original id in it.
         self._copies: dict[str, dict[str, Slot]] = {}
         self._ready: dict[str, None] = {}
         self._turns: dict[str, int] = {}
@@ -316,13 +316,13 @@ class Shelf:
         if slot is None:
             slot = self._slots[dead.letter.message_id] = Slot(dead)
             self._groups.setdefault(slot.group, {})[slot.letter.message_id] = slot
-            if slot.letter.trail is not None:
+            if slot.letter.metadata is not None:
                 self._copies.setdefault(slot.letter.original_id, {})[slot.letter.message_id] = slot
             self._bytes += slot.size
             if partition.topic == self._place.dead_letters:
                 topic = dead.letter.source_arn or ""
                 self.arrived[topic] += 1
-                self.arrived_live[topic] += dead.letter.trail is None
+                self.arrived_live[topic] += dead.letter.metadata is None
                 self.untraceable += not dead.is_traceable
         slot.positions.add(position)
 

@@ -16,7 +16,7 @@ from threading import RLock
 from typing import Any
 
 from smart_redriver.engine.errors import CallFailed, EntryFault
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Attribute, Letter
+from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, Attribute, Letter
 from smart_redriver.engine.messages.outgoing import Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.passes.ports import Ledger
@@ -136,7 +136,7 @@ class Topics:
         return {one: why for one, why in zip(at, told, strict=True) if why is not None}
 
     def _parked_letter(self, at: Position, record: Record) -> Dead:
-        """A parked letter goes by where it lies; its trail says which it is."""
+        """A parked letter goes by where it lies; its metadata says which it is."""
         place = self.place
         keeps_order = place.order is Order.KEY
         dead = dead_of(
@@ -158,14 +158,14 @@ def _is_done(case: Case) -> bool:
 
 
 class PeoplesLetters:
-    """The letters of one topic: all, or those that are `meant`."""
+    """The letters of one topic: all, or those that are `selected`."""
 
     def __init__(
-        self, topics: Topics, *, is_dlq: bool, meant: Callable[[Letter], bool] = lambda _: True
+        self, topics: Topics, *, is_dlq: bool, selected: Callable[[Letter], bool] = lambda _: True
     ) -> None:
         self._topics = topics
         self._is_dlq = is_dlq
-        self._meant = meant
+        self._selected = selected
         self._handed: set[str] = set()
         self._next: Iterator[Dead] = iter(())
         self._as_of: datetime | None = None
@@ -226,7 +226,7 @@ class PeoplesLetters:
             self._next, self._as_of = iter(self._all()), as_of
         for dead in self._next:
             letter = dead.letter
-            if letter.message_id not in self._handed and self._meant(letter):
+            if letter.message_id not in self._handed and self._selected(letter):
                 yield as_shown(dead)
 
     def _all(self) -> list[Dead]:
@@ -308,7 +308,7 @@ def _attribute(value: bytes | None) -> Attribute:
 def _changed(dead: Dead, letter: Letter) -> Message:
     """The message as somebody made it; the very one where nobody did. Raises CallFailed."""
     message, shown = dead.message, _shown(dead)
-    now = {k: v for k, v in letter.attributes.items() if k not in (RECORD, TRAIL_ATTRIBUTE)}
+    now = {k: v for k, v in letter.attributes.items() if k not in (RECORD, METADATA_ATTRIBUTE)}
     changed = {name for name in shown.keys() | now.keys() if shown.get(name) != now.get(name)}
     if told := sorted(changed & dead.letter.attributes.keys()):
         detail = f"{', '.join(told)}: told of its death, and no header of the message"

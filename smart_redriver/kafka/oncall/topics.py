@@ -165,11 +165,11 @@ class TopicStore:
 
         named = set(ids)
 
-        def is_meant(letter: Letter) -> bool:
+        def is_selected(letter: Letter) -> bool:
             is_named = not named or not named.isdisjoint((letter.message_id, letter.original_id))
             return is_named and (contains is None or contains in letter.body)
 
-        return PeoplesLetters(self.topics, is_dlq=dlq, meant=is_meant)
+        return PeoplesLetters(self.topics, is_dlq=dlq, selected=is_selected)
 
     def ledger(self, out_of: DeadLetters, ledger: Ledger) -> Ledger:  # noqa: ARG002
         """The ledger knows what else is known: each record tells of its own death."""

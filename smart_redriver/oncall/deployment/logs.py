@@ -77,7 +77,7 @@ def _any(_: LogLine) -> bool:
 def read_log(
     session: Session, query: Query, *, most: int, selection: Callable[[LogLine], bool] = _any
 ) -> Found:
-    """The newest `most` lines that are `meant`, among those that could be searched. Raises CallFailed."""
+    """The newest `most` lines that are `selected`, among those that could be searched. Raises CallFailed."""
     request, logs = query.to_request(), session.aws.client("logs")
     newest: deque[LogLine] = deque(maxlen=most)
     seen = 0

@@ -168,7 +168,7 @@ class Session:
         """The name of the source queue that a letter belongs to; the first one's for a letter of nobody's."""
         from smart_redriver.engine.aws.queues import owner_of
 
-        owner = owner_of(self.sources, source_arn=case.source_arn, trail=case.letter.trail)
+        owner = owner_of(self.sources, source_arn=case.source_arn, metadata=case.letter.metadata)
         return owner.name if owner else self.place.queue
 
     @cached_property

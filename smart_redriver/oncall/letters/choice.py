@@ -63,7 +63,7 @@ def read_where(expression: str) -> Where:
             f"--where {expression!r} is not a JMESPath expression: {reason}. Try for example "
             "--where \"customer.country == 'DE'\"."
         ) from fault
-    for name in _texts_meant(compiled.parsed, quoted):
+    for name in _selected_texts(compiled.parsed, quoted):
         raise Misused(
             f'--where {expression!r}: in JMESPath "{name}" names a field, so this would compare two fields '
             f"and match letters that have neither. For text write '{name}', for a number `{name}`; "
@@ -86,7 +86,7 @@ def _quoted_names(expression: str) -> Set[str]:
     }
 
 
-def _texts_meant(node: Node, quoted: Set[str]) -> Iterator[str]:
+def _selected_texts(node: Node, quoted: Set[str]) -> Iterator[str]:
     """Names in quotes that stand where people write text: against another field, or as what is looked for."""
     for one in _nodes(node):
         children = one["children"]

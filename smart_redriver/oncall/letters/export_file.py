@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from smart_redriver.engine.config.targets import queue_name
 from smart_redriver.engine.errors import EntryFault
-from smart_redriver.engine.messages.letter import Attribute, Letter, Trail, Unfit
+from smart_redriver.engine.messages.letter import Attribute, Letter, RedriveMetadata, Unfit
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.terminal.exits import Refused
@@ -48,7 +48,7 @@ def letter_to_json(case: Case, queue: str) -> dict[str, Any]:
         "group_id": letter.group_id,
         "trace_header": letter.trace_header,
         "source_arn": entry.source_arn,
-        "trail": letter.trail.encode() if letter.trail else None,
+        "trail": letter.metadata.encode() if letter.metadata else None,
         "first_seen": entry.first_seen.isoformat(),
         "redrive_count": entry.redrive_count,
         "strikes": entry.strikes,
@@ -74,7 +74,7 @@ def letter_from_json(fields: Any) -> Kept:
     if fields.get("version") != VERSION:
         raise ValueError(f"version {fields.get('version')!r} is not known, {VERSION} is")
     try:
-        trail = _text_or_none(fields, "trail")
+        metadata = _text_or_none(fields, "trail")
         letter = Letter(
             message_id=_text(fields, "message_id"),
             receipt_handle="",
@@ -84,7 +84,7 @@ def letter_from_json(fields: Any) -> Kept:
             group_id=_text_or_none(fields, "group_id"),
             trace_header=_text_or_none(fields, "trace_header"),
             source_arn=_text_or_none(fields, "source_arn"),
-            trail=Trail.decode(trail) if trail else None,
+            metadata=RedriveMetadata.decode(metadata) if metadata else None,
             unfit=Unfit(fields["unfit"]) if fields.get("unfit") else None,
         )
     except KeyError as fault:
@@ -204,11 +204,11 @@ class KeptFile:
         return kept.queue is not None and kept.queue not in self._own_arns
 
     def _adopted(self, kept: Kept) -> Kept:
-        source, trail = self._session.source, kept.letter.trail
+        source, metadata = self._session.source, kept.letter.metadata
         letter = replace(
             kept.letter,
             source_arn=self._own_arns[source],
-            trail=replace(trail, queue=source) if trail else None,
+            metadata=replace(metadata, queue=source) if metadata else None,
         )
         return replace(kept, letter=letter, queue=source)
 

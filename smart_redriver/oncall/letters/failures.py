@@ -16,7 +16,7 @@ from typing import Any
 
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.reports.outcomes import Consumer
-from smart_redriver.engine.reports.processing import Told
+from smart_redriver.engine.reports.processing import ReceivedOutcome
 from smart_redriver.oncall.deployment.logs import Found, Query, read_log
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.terminal.table import printable
@@ -27,7 +27,7 @@ _LOG_GROUP = re.compile(r"[A-Za-z0-9_./#][A-Za-z0-9_./#-]{0,511}")
 _LOG_STREAM = re.compile(r"[^:*\s-][^:*]{0,511}")
 
 
-def last_failure(session: Session, original_id: str) -> Told | None:
+def last_failure(session: Session, original_id: str) -> ReceivedOutcome | None:
     """The last failure that was reported of a letter. One that can't be read is told, and is none."""
     try:
         return session.store.load_failure(original_id)
@@ -55,7 +55,7 @@ def log_place(group: str | None, stream: str | None) -> tuple[str, str] | None:
     return None
 
 
-def failure_to_json(told: Told | None) -> dict[str, Any] | None:
+def failure_to_json(told: ReceivedOutcome | None) -> dict[str, Any] | None:
     """A failure as `--json` shows it."""
     if told is None:
         return None
@@ -72,7 +72,7 @@ def failure_to_json(told: Told | None) -> dict[str, Any] | None:
     }
 
 
-def failure_facts(told: Told, now: datetime) -> dict[str, str]:
+def failure_facts(told: ReceivedOutcome, now: datetime) -> dict[str, str]:
     """A failure by the names of its facts; empty is what was not reported."""
     outcome, consumer = told.outcome, told.outcome.consumer
     who = " ".join(part for part in (consumer.name, consumer.version) if part)
@@ -88,7 +88,7 @@ def failure_facts(told: Told, now: datetime) -> dict[str, str]:
     }
 
 
-def traceback_lines(told: Told) -> Iterator[str]:
+def traceback_lines(told: ReceivedOutcome) -> Iterator[str]:
     """The traceback line by line, indented as it was, with nothing in it that a terminal obeys."""
     for line in (told.outcome.traceback or "").splitlines():
         indent = line[: len(line) - len(line.lstrip())].expandtabs()
@@ -116,7 +116,12 @@ class ConsumerLog:
 
 
 def query_of(
-    ids: Iterable[str], failure: Told | None, *, group: str | None, since: datetime, now: datetime
+    ids: Iterable[str],
+    failure: ReceivedOutcome | None,
+    *,
+    group: str | None,
+    since: datetime,
+    now: datetime,
 ) -> Query | None:
     """Return the log to search for lines with one of these ids; None if nothing names it.
 

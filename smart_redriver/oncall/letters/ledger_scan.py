@@ -67,8 +67,8 @@ def find_entry(session: Session, message_id: str) -> Entry | None:
     known = session.store.read_ledger([message_id])
     if message_id in known.entries:
         return known.entries[message_id]
-    if message_id in known.trails:
-        original = known.trails[message_id].original_id
+    if message_id in known.metadata:
+        original = known.metadata[message_id].original_id
         return session.store.read_ledger([original]).entries.get(original)
     found = _scan(
         session,

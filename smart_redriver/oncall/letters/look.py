@@ -4,7 +4,7 @@ On a standard queue a letter that was received three times without being deleted
 age metric, so looking is never free.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 
-A copy that the re-driver sends without a trail has it in the ledger, by the copy's id. What a consumer parks has not:
+Redrive metadata of a copy without it is in the ledger, by the copy's id. What a consumer parks has none there:
 a pass would have to believe a report that names any id, and could write over what is known of another letter. But the
 letter's own entry names the copy, so a person's command looks for the entry with that id, and asks for it once more.
 """
@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from threading import Lock
 
 from smart_redriver.engine.aws.state_table import Known
-from smart_redriver.engine.messages.letter import Letter, Trail
+from smart_redriver.engine.messages.letter import Letter, RedriveMetadata
 from smart_redriver.engine.passes.ports import DeadLetters, Ledger
 from smart_redriver.engine.passes.read import (
     LETTERS_A_RECEIVE,
@@ -27,8 +27,8 @@ from smart_redriver.engine.passes.read import (
     ROUND_SIZE,
     read_letters,
 )
-from smart_redriver.engine.reports.processing import Told
-from smart_redriver.engine.triage.case import Case, trail_after
+from smart_redriver.engine.reports.processing import ReceivedOutcome
+from smart_redriver.engine.triage.case import Case, metadata_after
 from smart_redriver.engine.triage.decision import ParkReason
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.deployment.session import Session
@@ -156,7 +156,7 @@ def handle_only(letter: Letter) -> Letter:
 def find(
     session: Session,
     out_of: DeadLetters,
-    is_meant: Callable[[Case], bool],
+    is_selected: Callable[[Case], bool],
     limit: int,
     *,
     is_sent: bool = False,
@@ -170,7 +170,7 @@ def find(
             (
                 case
                 for case in look
-                if is_meant(case) and look.out_of_reach.get(case.message_id) != COPY
+                if is_selected(case) and look.out_of_reach.get(case.message_id) != COPY
             ),
             None,
         )
@@ -187,8 +187,8 @@ def full_ids(session: Session, typed: Sequence[str]) -> list[str]:
         return list(typed)
     beginning = session.letter_store.beginning
     short = {one: begun for one in typed if (begun := beginning(one)) is not None}
-    meant = _completed(session, short) if short else {}
-    return [meant.get(one, one) for one in typed]
+    selected = _completed(session, short) if short else {}
+    return [selected.get(one, one) for one in typed]
 
 
 def _completed(session: Session, short: Mapping[str, str]) -> dict[str, str]:
@@ -201,30 +201,30 @@ def _completed(session: Session, short: Mapping[str, str]) -> dict[str, str]:
     known = [(one.original_id, one.current_id) for one in all_entries(session)]
     if store.finds_by_id:
         known += _look_for_ids(session, sys.maxsize)[0]
-    meant = _all_meant(short, known)
-    unknown = {one: begun for one, begun in short.items() if one not in meant}
+    selected = _all_selected(short, known)
+    unknown = {one: begun for one, begun in short.items() if one not in selected}
     if unknown and not store.finds_by_id:
         seen, cost = _look_for_ids(session, SHORT_LOOK_LETTERS)
         if seen:
             session.terminal.say(cost)
-        meant |= _all_meant(unknown, seen)
-    return meant
+        selected |= _all_selected(unknown, seen)
+    return selected
 
 
-def _all_meant(short: Mapping[str, str], known: Sequence[tuple[str, str]]) -> dict[str, str]:
+def _all_selected(short: Mapping[str, str], known: Sequence[tuple[str, str]]) -> dict[str, str]:
     """The known ids that are meant, by what was typed."""
-    found = {one: _meant(begun, known) for one, begun in short.items()}
+    found = {one: _selected(begun, known) for one, begun in short.items()}
     return {one: full for one, full in found.items() if full}
 
 
-def _meant(begun: str, known: Sequence[tuple[str, str]]) -> str | None:
-    meant = {original for original, current in known if original.startswith(begun)}
-    meant = meant or {current for _, current in known if current.startswith(begun)}
-    if len(meant) > 1:
+def _selected(begun: str, known: Sequence[tuple[str, str]]) -> str | None:
+    selected = {original for original, current in known if original.startswith(begun)}
+    selected = selected or {current for _, current in known if current.startswith(begun)}
+    if len(selected) > 1:
         raise Misused(
-            f"{begun} is the beginning of {len(meant):,} ids: {', '.join(sorted(meant)[:3])}..."
+            f"{begun} is the beginning of {len(selected):,} ids: {', '.join(sorted(selected)[:3])}..."
         )
-    return next(iter(meant), None)
+    return next(iter(selected), None)
 
 
 def _look_for_ids(session: Session, most: int) -> tuple[list[tuple[str, str]], str]:
@@ -255,7 +255,7 @@ class ByCopy:
         """See `StateStore.read_ledger`. Raises CallFailed."""
         ids = list(message_ids)
         known = self._session.store.read_ledger(ids)
-        unknown = [one for one in ids if one not in known.entries and one not in known.trails]
+        unknown = [one for one in ids if one not in known.entries and one not in known.metadata]
         originals = {one: self._by_copy()[one] for one in unknown if one in self._by_copy()}
         if not originals:
             return known
@@ -264,16 +264,19 @@ class ByCopy:
             entry = entries.get(original)
             if entry is not None and entry.status is Status.PARKED and entry.current_id == copy:
                 known.entries[original] = entry
-                known.trails[copy] = trail_after(entry, entry.queue, None)
+                known.metadata[copy] = metadata_after(entry, entry.queue, None)
         return known
 
     def write_ledger(
-        self, entries: Sequence[Entry], kept_trails: Sequence[tuple[str, Trail]], now: datetime
+        self,
+        entries: Sequence[Entry],
+        kept_metadata: Sequence[tuple[str, RedriveMetadata]],
+        now: datetime,
     ) -> None:
         """See `StateStore.write_ledger`. Raises CallFailed."""
-        self._session.store.write_ledger(entries, kept_trails, now)
+        self._session.store.write_ledger(entries, kept_metadata, now)
 
-    def write_failures(self, failures: Sequence[Told], until: datetime) -> None:
+    def write_failures(self, failures: Sequence[ReceivedOutcome], until: datetime) -> None:
         """See `StateStore.write_failures`. Raises CallFailed."""
         self._session.store.write_failures(failures, until)
 

@@ -79,12 +79,12 @@ class Overtaking:
         self.count = 0
         self._staying: set[str] = set()
 
-    def saw(self, case: Case, *, is_meant: bool) -> None:
+    def saw(self, case: Case, *, is_selected: bool) -> None:
         """Take in the next letter of its group."""
         group = case.letter.group_id
         if group is None:
             return
-        if not is_meant:
+        if not is_selected:
             self._staying.add(group)
         elif group in self._staying:
             self.count += 1

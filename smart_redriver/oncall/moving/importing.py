@@ -37,7 +37,7 @@ class Whereabouts:
         return cls(entries, frozenset(deleted | session.letter_store.nowhere(others)))
 
 
-#: Sends letters of a file, of which each has its trail already.
+#: Sends letters of a file, of which each has its metadata already.
 Send = Callable[[Sequence[Outgoing]], Sent]
 #: The entry of a letter once it was sent, by the id of its copy.
 Record = Callable[[Case, str], Entry]
@@ -128,7 +128,7 @@ class Importing(ABC):
             if (new_id := sent.new_ids.get(case.message_id))
         ]
         entries = [record(case, new_id) for case, _, new_id in accepted]
-        kept = [(new_id, one.trail) for _, one, new_id in accepted if one.leaves_trail]
+        kept = [(new_id, one.metadata) for _, one, new_id in accepted if one.leaves_metadata]
         self._session.store.write_ledger(entries, kept, now)
         self.tally.done += len(accepted)
         tell_refused(self._session.terminal, self.tally.failed, sent.faults)
@@ -153,9 +153,9 @@ class ToSource(Importing):
             outgoing = [
                 Outgoing(
                     letter=case.letter,
-                    trail=case.replay_trail(source.name),
+                    metadata=case.replay_metadata(source.name),
                     size_limit=limit,
-                    may_carry_trail=source.carries_trails,
+                    may_carry_metadata=source.carries_metadata,
                     may_return=not source.settles_at_once,
                     salt=_salt(case.entry),
                 )
@@ -168,7 +168,7 @@ class ToSource(Importing):
         return case.known(name).replayed(
             replaced_id=case.message_id,
             new_id=new_id,
-            redrive_count=case.replay_trail(name).redrive_count,
+            redrive_count=case.replay_metadata(name).redrive_count,
             now=now,
             note=self._note,
         )
@@ -187,7 +187,7 @@ class ToParkingLot(Importing):
         outgoing = [
             Outgoing(
                 letter=case.letter,
-                trail=case.next_trail(self._session.name_of(case), None),
+                metadata=case.next_metadata(self._session.name_of(case), None),
                 size_limit=self._limit,
                 salt=_salt(case.entry),
             )

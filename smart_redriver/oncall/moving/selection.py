@@ -239,10 +239,10 @@ def _as_they_are(
                 selection.left_over += 1
                 continue
             why = look.out_of_reach.get(case.message_id) or _unfit(case, is_sent=is_sent)
-            is_meant = choice.takes(case)
+            is_selected = choice.takes(case)
             if why != COPY:
-                overtaking.saw(case, is_meant=why is None and is_meant)
-            if is_meant:
+                overtaking.saw(case, is_selected=why is None and is_selected)
+            if is_selected:
                 selection.missing -= ids_of(case)
                 _count(selection, choice, case, why, is_parked=not from_dlq)
             if choice.ids and selection.count + selection.left_out.total() == len(choice.ids):

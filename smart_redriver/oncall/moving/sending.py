@@ -17,7 +17,7 @@ from smart_redriver.engine.aws.queues import owner_of
 from smart_redriver.engine.errors import EntryFault
 from smart_redriver.engine.messages.letter import Letter, Unfit
 from smart_redriver.engine.messages.outgoing import Outgoing
-from smart_redriver.engine.passes.hands import Destination
+from smart_redriver.engine.passes.executor import Destination
 from smart_redriver.engine.passes.ports import DeadLetters
 from smart_redriver.engine.passes.send_back import Forwarded, Leaving, Send, forward
 from smart_redriver.engine.reports.outcomes import error_of
@@ -55,7 +55,7 @@ class Destinations:
         """
         if case.letter.unfit or (self._are_targets and case.source_arn is None):
             return None
-        owner = owner_of(self._sources, source_arn=case.source_arn, trail=case.letter.trail)
+        owner = owner_of(self._sources, source_arn=case.source_arn, metadata=case.letter.metadata)
         return self._by_name[owner.name] if owner else None
 
     def each_with(self, cases: Sequence[Case]) -> Iterator[tuple[Destination, list[Case]]]:
@@ -214,22 +214,22 @@ class SendBack:
 
     def _leaving(self, case: Case, destination: Destination, now: datetime) -> Leaving:
         name = destination.source.name
-        trail = case.replay_trail(name)
+        metadata = case.replay_metadata(name)
 
         def record(new_id: str) -> Entry:
             return case.known(name).replayed(
                 replaced_id=case.message_id,
                 new_id=new_id,
-                redrive_count=trail.redrive_count,
+                redrive_count=metadata.redrive_count,
                 now=now,
                 note=self._note,
             )
 
         outgoing = Outgoing(
             letter=self._edit(case.letter) if self._edit else case.letter,
-            trail=trail,
+            metadata=metadata,
             size_limit=destination.facts.max_message_size,
-            may_carry_trail=destination.source.carries_trails,
+            may_carry_metadata=destination.source.carries_metadata,
             may_return=not destination.source.settles_at_once,
             salt=case.entry.salt if case.entry else 0,
             before=case.letter if self._edit else None,
@@ -296,8 +296,8 @@ class Park:
                 note=self._note,
             )
 
-        trail = case.next_trail(name, None)
-        return Leaving(Outgoing(letter=letter, trail=trail, size_limit=self._limit), record)
+        metadata = case.next_metadata(name, None)
+        return Leaving(Outgoing(letter=letter, metadata=metadata, size_limit=self._limit), record)
 
 
 #: Ten letters are in hand at once and hidden for five minutes.

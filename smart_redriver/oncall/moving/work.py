@@ -280,7 +280,7 @@ class Work:
     def _act_on(self, fresh: list[Case], ends_at: datetime) -> None:
         replaced, here = _apart(fresh)
         why = out_of_reach(here, is_sent=self._is_sent) if self._out_of.is_fifo else {}
-        selection = [case for case in here if self._is_meant(case)]
+        selection = [case for case in here if self._is_selected(case)]
         chosen = self._within_limit([case for case in selection if case.message_id not in why])
         discarded = self._delete(replaced)
         acted = self._act_on_chosen(chosen, ends_at)
@@ -309,7 +309,7 @@ class Work:
             self._throttle.spend(len(chosen))
         return self._act(chosen, until=ends_at) if chosen else Acted()
 
-    def _is_meant(self, case: Case) -> bool:
+    def _is_selected(self, case: Case) -> bool:
         return self._choice.takes(case) and not (self._once_each and case.original_id in self._had)
 
     def _is_told(self, case: Case, why: Mapping[str, str]) -> bool:

@@ -75,7 +75,7 @@ _ADVICE = {
     "UnreadableEntry": "A letter's item in the state table was damaged, or written by a version "
     "that this one does not know. Deploy "
     "that version, or "
-    "delete the item (docs/deploy.md, Rollback): its letter is then known by its trail alone. Until then no letter "
+    "delete the item (docs/deploy.md, Rollback): its letter is then known by its metadata alone. Until then no letter "
     "of the queue goes.",
     "UnprocessedKeys": "DynamoDB is throttling. Run it again in a moment.",
     "UnprocessedItems": "DynamoDB is throttling. Run it again in a moment.",

@@ -311,7 +311,7 @@ def _try(
             elif (why := look.out_of_reach.get(case.message_id)) != COPY:
                 if request.choice.takes(case):
                     _try_on(case, transformation, trial, why)
-                overtaking.saw(case, is_meant=case.message_id in trial.changed)
+                overtaking.saw(case, is_selected=case.message_id in trial.changed)
             if request.choice.ids and trial.count == len(request.choice.ids):
                 break
     trial.cost = look.cost()
@@ -352,7 +352,7 @@ def _tell_plan(session: Session, request: RewriteRequest, trial: Trial) -> None:
         say(line)
     if not request.choice.filter.is_empty:
         say(f"Only those {request.choice.filter.in_words()}.")
-    say("Each keeps its trail and starts without strikes.")
+    say("Each keeps its metadata and starts without strikes.")
     tell_order(session, from_dlq=request.from_dlq)
 
 

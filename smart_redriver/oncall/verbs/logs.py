@@ -52,7 +52,7 @@ def logs(
 
     left_out: deque[LogLine] = deque(maxlen=1)
 
-    def is_meant(line: LogLine) -> bool:
+    def is_selected(line: LogLine) -> bool:
         """The pattern also finds the name in other events."""
         if event is not None:
             return (_event(line) or {}).get("message") == event
@@ -61,7 +61,7 @@ def logs(
         left_out.append(line)
         return False
 
-    found = read_log(session, query, most=limit, selection=is_meant)
+    found = read_log(session, query, most=limit, selection=is_selected)
     read = [(line, _event(line)) for line in found.lines]
     session.terminal.result(
         {

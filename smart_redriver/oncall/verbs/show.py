@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from smart_redriver.engine.config.targets import Origin, Target, TargetKind
 from smart_redriver.engine.messages.letter import Letter, bytes_of
 from smart_redriver.engine.messages.queue_facts import QueueFacts
-from smart_redriver.engine.reports.processing import Told
+from smart_redriver.engine.reports.processing import ReceivedOutcome
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.deployment.message_store import KINDS, UNFIT
@@ -261,7 +261,9 @@ def _known_as(message_id: str, entry: Entry | None, letter: Letter | None) -> st
     return letter.message_id if letter else message_id
 
 
-def _with_log_group(wanted: Wanted, failure: Told | None, target: Target | None) -> Wanted:
+def _with_log_group(
+    wanted: Wanted, failure: ReceivedOutcome | None, target: Target | None
+) -> Wanted:
     """A target's own log group, where neither a person nor a report names one."""
     if wanted.log_group or failure:
         return wanted
@@ -271,7 +273,7 @@ def _with_log_group(wanted: Wanted, failure: Told | None, target: Target | None)
 def _to_json(
     target: Target | None,
     entry: Entry | None,
-    failure: Told | None,
+    failure: ReceivedOutcome | None,
     letter: Letter | None,
     wait: Wait | None,
 ) -> dict[str, Any]:
@@ -315,7 +317,9 @@ def _out(session: Session, entry: Entry) -> str | None:
     return given_back(entry, target, session.place.origin)
 
 
-def _facts(entry: Entry, failure: Told | None, now: datetime) -> Iterator[tuple[str, str]]:
+def _facts(
+    entry: Entry, failure: ReceivedOutcome | None, now: datetime
+) -> Iterator[tuple[str, str]]:
     """The ledger's facts about a letter, by name."""
     yield "Current id", entry.current_id
     yield "First seen", f"{stamp(entry.first_seen)} ({ago(entry.first_seen, now)})"
@@ -333,7 +337,7 @@ def _tell(
     session: Session,
     entry: Entry | None,
     hidden: str | None,
-    failure: Told | None,
+    failure: ReceivedOutcome | None,
     letter: Letter | None,
     room: Room,
 ) -> None:
@@ -381,7 +385,7 @@ def _tell_content(session: Session, letter: Letter, room: Room) -> None:
     say(Verbatim(shown_body(room.beginning_of(letter.body)) or "(nothing)"))
 
 
-def _tell_failure(session: Session, failure: Told) -> None:
+def _tell_failure(session: Session, failure: ReceivedOutcome) -> None:
     say = session.terminal.say
     for name, fact in failure_facts(failure, session.clock()).items():
         if fact:
@@ -395,7 +399,7 @@ def _tell_failure(session: Session, failure: Told) -> None:
 def _log_of(
     session: Session,
     entry: Entry | None,
-    failure: Told | None,
+    failure: ReceivedOutcome | None,
     letter: Letter | None,
     wanted: Wanted,
 ) -> ConsumerLog | None:

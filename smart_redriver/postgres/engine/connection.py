@@ -25,10 +25,10 @@ from smart_redriver.postgres.engine.dead_letters import DeadLetters, ParkingLot
 from smart_redriver.postgres.engine.letters import cause_of, error_of, first_line
 from smart_redriver.postgres.engine.outcomes import Outcomes
 from smart_redriver.postgres.engine.place import JobsDatabase
+from smart_redriver.postgres.engine.queue_metrics import JobMetricsReader
 from smart_redriver.postgres.engine.source import JobsSource
-from smart_redriver.postgres.engine.witness import LiveWitness
 
-#: A trail keeps whole seconds of when its letter was first seen.
+#: Redrive metadata keeps whole seconds of when its letter was first seen.
 _AS_STORED = timedelta(seconds=1)
 
 
@@ -138,14 +138,17 @@ class WorkerQueue:
     def parts(self, memory: Memory, clock: Callable[[], datetime]) -> Parts:
         """Adapters over the database; `memory` is the state table's."""
         database, queue = self._database, self._queue
-        dead_letters, witness = DeadLetters(database, clock), LiveWitness(database, clock)
+        dead_letters, metrics_reader = (
+            DeadLetters(database, clock),
+            JobMetricsReader(database, clock),
+        )
         return {
             "dead_letters": dead_letters,
             "parking_lot": ParkingLot(database, clock),
             "sources": (JobsSource(database, queue, clock),),
             "memory": WordsOfWorkers(memory, dead_letters, queue, database.place.permanent),
-            "witness": witness,
-            "reports": Outcomes(database, queue, clock, at_each_look=witness.look),
+            "metrics_reader": metrics_reader,
+            "reports": Outcomes(database, queue, clock, at_each_look=metrics_reader.look),
         }
 
     def after_pass(self, tools: Tools, kept: Container[str]) -> None:

@@ -310,7 +310,7 @@ class DeadLetters:
         if not self._is_numbered:
             self._number()
         few = self._pages.take(limit, self._clock(), hidden_for)
-        self._in_hand |= {one.message_id: one for one in few if one.trail is None}
+        self._in_hand |= {one.message_id: one for one in few if one.metadata is None}
         return few
 
     def in_hand(self, message_id: str) -> Letter | None:
@@ -402,7 +402,7 @@ class ParkingLot(DeadLetters):
     _is_parked = True
 
     def park(self, outgoing: Sequence[Outgoing]) -> Sent:
-        """Move letters here out of the DLQ, each with its trail. One that is parked already stays."""
+        """Move letters here out of the DLQ, each with its metadata. One that is parked already stays."""
         batches = Batches("ParkLetters", self._park)
         if outgoing:
             batches.run(outgoing)
@@ -415,12 +415,12 @@ class ParkingLot(DeadLetters):
         handles = [Handle.of(one.letter) for one in some]
         parameters = {
             "rows": [one.row for one in handles],
-            "trails": [one.trail.encode() for one in some],
+            "trails": [one.metadata.encode() for one in some],
             "left_jobs": [one.job for one in handles],
             "now": self._clock(),
         }
         rows = self._database.run("ParkLetters", self._statement(), parameters)
-        counts = {Handle.of(one.letter).row: one.trail.redrive_count for one in some}
+        counts = {Handle.of(one.letter).row: one.metadata.redrive_count for one in some}
         by_state = bool(self._database.place.library)
         return {row: letter_id(Handle(True, row, None, counts[row] * by_state)) for (row,) in rows}
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from smart_redriver.engine.messages.letter import Attribute, Letter, Trail
+from smart_redriver.engine.messages.letter import Attribute, Letter, RedriveMetadata
 from smart_redriver.engine.reports.outcomes import CAUSE_LENGTH, MAX_FIRST_LINE, on_one_line
 
 #: They name no trouble: what they say does.
@@ -105,11 +105,11 @@ def letter_of(
 ) -> Letter:
     """The letter that a row of `read_dead`, `look_dead` or their like is.
 
-    A trail that can't be read counts as absent, and is told. One that does not say when it died has died now,
+    Redrive metadata that can't be read counts as absent, and is told. One that does not say when it died has died now,
     and has no first receive.
     """
-    row_id, job, trail, failed_at, error_class, message, attempts, failed_by, body, stack = row
-    decoded, fault = _trail(trail)
+    row_id, job, metadata, failed_at, error_class, message, attempts, failed_by, body, stack = row
+    decoded, fault = _metadata(metadata)
     handle = Handle(is_parked, row_id, job)
     if is_by_state and decoded is not None:
         handle = replace(handle, redrives=decoded.redrive_count)
@@ -123,8 +123,8 @@ def letter_of(
         sent_at=died_at,
         # The core reckons from here to the death; the row knows that to the second.
         first_received_at=died_at - time_to_fail if told_at == died_at else None,
-        trail=decoded,
-        trail_fault=fault,
+        metadata=decoded,
+        metadata_fault=fault,
     )
 
 
@@ -163,10 +163,10 @@ def _text(attributes: Any, name: str) -> str | None:
     return attributes[name]["StringValue"] if name in attributes else None
 
 
-def _trail(text: str | None) -> tuple[Trail | None, str | None]:
+def _metadata(text: str | None) -> tuple[RedriveMetadata | None, str | None]:
     if text is None:
         return None, None
     try:
-        return Trail.decode(text), None
+        return RedriveMetadata.decode(text), None
     except ValueError as fault:
         return None, str(fault)

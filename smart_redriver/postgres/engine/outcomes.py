@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from smart_redriver.engine.errors import CallFailed, EntryFault
-from smart_redriver.engine.messages.letter import Trail
+from smart_redriver.engine.messages.letter import RedriveMetadata
 from smart_redriver.engine.reports.outcomes import (
     VERSION,
     DeliveryOutcome,
@@ -64,7 +64,7 @@ class Outcomes:
             self._after = BEFORE_ALL
             return []
         self._after = rows[-1][0]
-        settled = [[job, letter, tries, trail] for job, trail, letter, _, _, tries in rows]
+        settled = [[job, letter, tries, metadata] for job, metadata, letter, _, _, tries in rows]
         told = [report_fields(self._outcome(row)) for row in rows]
         return [
             OutcomeMessage(
@@ -81,12 +81,12 @@ class Outcomes:
         known = self._database.statements
         for one in reports:
             settled = json.loads(one.receipt_handle)
-            jobs, letters, tries, trails = map(list, zip(*settled, strict=True))
+            jobs, letters, tries, metadata = map(list, zip(*settled, strict=True))
             parameters = {
                 "jobs": jobs,
                 "letters": letters,
                 "tries": tries,
-                "trails": trails,
+                "trails": metadata,
                 "now": now,
             }
             try:
@@ -120,15 +120,15 @@ class Outcomes:
             # It is there, so that none of them was the last, whatever the configuration says of how many there are.
             told = self._failed(told, min(tries, most - 1), error_class, message)
         try:
-            trail = Trail.decode(text)
+            metadata = RedriveMetadata.decode(text)
         except ValueError:  # whoever wrote into our table: it is nobody's that we know
             return told
         return replace(
             told,
-            message_id=job_id(job, trail.redrive_count * bool(self._database.place.library)),
-            original_id=trail.original_id,
-            batch=trail.batch,
-            generation=trail.generation,
+            message_id=job_id(job, metadata.redrive_count * bool(self._database.place.library)),
+            original_id=metadata.original_id,
+            batch=metadata.batch,
+            generation=metadata.generation,
         )
 
     def _failed(

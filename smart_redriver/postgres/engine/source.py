@@ -9,7 +9,7 @@ from typing import Any
 from psycopg import sql
 
 from smart_redriver.engine.errors import CallFailed, DatabaseLost, EntryFault
-from smart_redriver.engine.messages.letter import Trail
+from smart_redriver.engine.messages.letter import RedriveMetadata
 from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL, MAX_SQS_DELAY, Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.postgres.engine.database import About, Database, StatementRefused
@@ -26,15 +26,15 @@ _LATELY = timedelta(minutes=1)
 
 
 class JobsSource:
-    """A table of jobs, with its workers. `name` is what circuit and trails call it.
+    """A table of jobs, with its workers. `name` is what circuit and metadata call it.
 
-    It carries trails: beside the jobs, in a table of ours. Nothing is added to a job.
+    It carries metadata: beside the jobs, in a table of ours. Nothing is added to a job.
 
     `letters_a_call`: how many letters a statement may move.
     """
 
     settles_at_once = False
-    carries_trails = True
+    carries_metadata = True
     #: A job can wait for any time. What waits longer than this waits as a letter, where a pass can think better of it.
     longest_delay = MAX_SQS_DELAY
 
@@ -61,7 +61,7 @@ class JobsSource:
         )
 
     def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
-        """Make each letter a job again: delete, insert and note of the trail are one transaction.
+        """Make each letter a job again: delete, insert and note of the metadata are one transaction.
 
         Who asks again, since an answer was lost, is told the same. Nothing is read of a payload: it arrives unchanged.
         A letter that the table does not take, and takes others, is bounced; a table that takes nobody has refused.
@@ -92,7 +92,7 @@ class JobsSource:
         """Return the configured time from a job's first try to its move to the DLQ."""
         return facts.visibility_timeout
 
-    def owns(self, source_arn: str | None, trail: Trail | None) -> bool:  # noqa: ARG002
+    def owns(self, source_arn: str | None, metadata: RedriveMetadata | None) -> bool:  # noqa: ARG002
         """Return true: every letter of the table belongs to this queue."""
         return True
 
@@ -128,7 +128,7 @@ class JobsSource:
         parameters = {
             "rows": [one.row for one in handles],
             "run_after": [now + one.delay for one in some],
-            "trails": [one.trail.encode() for one in some],
+            "trails": [one.metadata.encode() for one in some],
             "left_jobs": [one.job for one in handles],
             "now": now,
         }
@@ -141,7 +141,7 @@ class JobsSource:
         """The ids that letters have as jobs, by their rows. Raises CallFailed."""
         rows = self._database.run(_CALL, statement, parameters)
         by_state = bool(self._database.place.library)
-        counts = {Handle.of(one.letter).row: one.trail.redrive_count * by_state for one in some}
+        counts = {Handle.of(one.letter).row: one.metadata.redrive_count * by_state for one in some}
         return {row: job_id(job, counts[row]) for row, job in rows}
 
 

@@ -130,7 +130,7 @@ class Rows:
         columns = [column for column in known if _is_written(column, row_has)]
         parameters = {
             "content": content,
-            "trail": one.trail.encode(),
+            "trail": one.metadata.encode(),
             "now": now,
             "known": [column.name for column in known],
         }

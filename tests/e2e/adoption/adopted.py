@@ -120,7 +120,7 @@ class Adopted(DeployedStack):
         return sum(event.name == "message.already_processed" for event in events)
 
     def _originals(self) -> dict[str, str]:
-        """Original ids by the id of the last copy, which a message without room for a trail goes by."""
+        """Original ids by the id of the last copy, which a message without room for redrive metadata goes by."""
         table = self.outputs["StateTableName"]
         pages = self.dynamodb.get_paginator("scan").paginate(TableName=table, ConsistentRead=True)
         return {
@@ -206,7 +206,7 @@ def let_report(
     )
 
 
-def trail_in(message: Mapping[str, Any]) -> Any:
-    """The trail that a message carries; None where it has none."""
+def metadata_in(message: Mapping[str, Any]) -> Any:
+    """The metadata that a message carries; None where it has none."""
     carried = message.get("MessageAttributes", {}).get("RedriveTrail")
     return json.loads(carried["StringValue"]) if carried else None

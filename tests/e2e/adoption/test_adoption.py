@@ -1,11 +1,11 @@
-"""Three dead-letter queues that existed before: one encrypted, one with two sources, one without room for a trail."""
+"""Three dead-letter queues that existed before: one encrypted, one with two sources, one without room for metadata."""
 
 import json
 from typing import Any
 
 import pytest
 
-from tests.e2e.adoption.adopted import trail_in
+from tests.e2e.adoption.adopted import metadata_in
 from tests.e2e.adoption.conftest import Town
 
 NAMES = ("orders", "refunds", "mails")
@@ -104,7 +104,7 @@ def test_no_pass_is_refused_anything_with_iam_enforced(town: Town, name: str) ->
     reports = [event.fields for event in town.lives[name].played.events("pass.finished")]
 
     assert any(report["redriven"] for report in reports)
-    # A tick that meets a visit leaves it alone.
+    # A tick that meets an invocation leaves it alone.
     assert {report["outcome"] for report in reports} <= {"DONE", "IDLE", "WAITING", "LEASE_HELD"}
     assert not [fault for report in reports for fault in report["faults"]]
 
@@ -137,7 +137,7 @@ def test_a_message_with_ten_attributes_is_redriven_and_parked_untouched(town: To
     assert set(parked) == life.played.poison
     for original_id, message in parked.items():
         sent = life.played.sent[original_id]
-        assert trail_in(message) is None
+        assert metadata_in(message) is None
         assert message["Body"] == sent.body
         assert message["MessageAttributes"] == sent.attributes
         assert len(message["MessageAttributes"]) == 10

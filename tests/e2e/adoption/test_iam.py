@@ -120,7 +120,7 @@ def elsewhere(town: Town) -> dict[str, tuple[str, str, dict[str, Any]]]:
         ),
         "cloudwatch:DescribeAlarms": ("cloudwatch", "describe_alarms", {}),
         "sns:Publish": ("sns", "publish", {"TopicArn": topic, "Message": "tried"}),
-        # A dry run, as a visit may last for minutes: what the roles tried to send is in the DLQ by now.
+        # A dry run, as an invocation may last for minutes: what the roles tried to send is in the DLQ by now.
         "lambda:InvokeFunction": (
             "lambda",
             "invoke",

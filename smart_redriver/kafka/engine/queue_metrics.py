@@ -20,7 +20,7 @@ from itertools import pairwise
 from operator import attrgetter
 
 from smart_redriver.engine.errors import CallFailed
-from smart_redriver.engine.model.books import PERIOD, Books, Minute, minute_of
+from smart_redriver.engine.model.queue_metrics import PERIOD, Minute, QueueMetrics, minute_of
 from smart_redriver.engine.model.rate import LIVE_MINUTES
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.records import Log
@@ -65,7 +65,7 @@ class Look:
         return self.at.astimezone(UTC).replace(second=0, microsecond=0)
 
 
-class LiveWitness:
+class TopicMetricsReader:
     """Looks at the source topics, as long as the process lives."""
 
     def __init__(
@@ -108,7 +108,7 @@ class LiveWitness:
         except CallFailed as failed:
             self._failure = failed
 
-    def since(self, start: datetime, now: datetime, queue_name: str) -> Books:
+    def since(self, start: datetime, now: datetime, queue_name: str) -> QueueMetrics:
         """The minutes that are over; none where nothing but redriven messages was met. Raises CallFailed.
 
         Before the first look only what was sent is known, and nothing of what became of it.
@@ -122,7 +122,7 @@ class LiveWitness:
         before = tuple(
             one for one in self._sent_before.get(queue_name, ()) if one[0] >= now - LIVE_BEFORE
         )
-        return Books(tuple(_minutes(looks)) if has_live else (), sent_before=before)
+        return QueueMetrics(tuple(_minutes(looks)) if has_live else (), sent_before=before)
 
     def _look(self) -> None:
         passed = {

@@ -1,4 +1,4 @@
-"""What the minutes of a source's books add up to: bounds of what became of its messages."""
+"""What the minutes of a source's metrics add up to: bounds of what became of its messages."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from smart_redriver.engine.model.books import Account, Books
+from smart_redriver.engine.model.queue_metrics import Account, QueueMetrics
 from tests.unit.examples import NOW, ago
-from tests.unit.queue_books import a_minute
+from tests.unit.queue_minutes import a_minute
 
 
 def an_account(**changes: Any) -> Account:
@@ -57,18 +57,20 @@ def test_what_was_in_flight_before_a_span_is_what_the_minute_before_it_ended_wit
     since: int, before: int
 ) -> None:
     """Before the first minute that is known nothing is."""
-    books = Books((a_minute(5, in_flight=3), a_minute(4, in_flight=5), a_minute(3, in_flight=7)))
+    metrics = QueueMetrics(
+        (a_minute(5, in_flight=3), a_minute(4, in_flight=5), a_minute(3, in_flight=7))
+    )
 
-    account = books.account(ago(minutes=since))
+    account = metrics.account(ago(minutes=since))
 
     assert account is not None
     assert account.in_flight_before == before
 
 
 def test_a_gauge_that_was_not_told_says_that_nothing_was_in_flight() -> None:
-    books = Books((a_minute(5, in_flight=None), a_minute(4, in_flight=None)))
+    metrics = QueueMetrics((a_minute(5, in_flight=None), a_minute(4, in_flight=None)))
 
-    account = books.account(ago(minutes=4))
+    account = metrics.account(ago(minutes=4))
 
     assert account is not None
     assert (account.in_flight_before, account.in_flight) == (0, 0)

@@ -1,4 +1,4 @@
-"""A visit of several passes: one window after the other within one invocation, while the consumer reports."""
+"""An invocation of several passes: one window after the other within one invocation, while the consumer reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.model.breaker import order
 from smart_redriver.engine.model.circuit import Orders
 from smart_redriver.engine.model.rate import AHEAD
-from smart_redriver.engine.passes.redrive_pass import STOPPING_TIME, run_visit
+from smart_redriver.engine.passes.redrive_pass import STOPPING_TIME, run_invocation
 from smart_redriver.engine.passes.reporting import LISTENING_SECONDS
 from smart_redriver.engine.report import Outcome, Report
 from smart_redriver.engine.wiring import Queues, make_tools
@@ -44,8 +44,8 @@ def reporting(account: Account) -> Account:
     return account
 
 
-class Visit:
-    """One visit over a watched wire; in its pauses the consumer works, or something else happens."""
+class Invocation:
+    """One invocation over a watched wire; in its pauses the consumer works, or something else happens."""
 
     def __init__(
         self,
@@ -65,10 +65,10 @@ class Visit:
             journal=lambda event, /, **fields: account.events.append((event, fields)),
             clock=account.now,
             rng=Random(0),
-            owner="the visit",
+            owner="the invocation",
         )
         self.reports: list[Report] = list(
-            run_visit(tools, SETTINGS, deadline=deadline, pause=self._pause)
+            run_invocation(tools, SETTINGS, deadline=deadline, pause=self._pause)
         )
 
     def _pause(self, seconds: float) -> None:
@@ -86,20 +86,20 @@ class Visit:
 
 
 def test_a_healthy_consumer_gets_all_its_letters_back_within_one_visit(reporting: Account) -> None:
-    visit = Visit(reporting)
+    invocation = Invocation(reporting)
 
-    assert sum(one.redriven for one in visit.reports) == LETTERS
-    assert sum((one.heard for one in visit.reports), Counter()) == Counter(succeeded=LETTERS)
-    assert len(visit.reports) == visit.pauses + 1 > 3
-    verdicts = [one["verdict"] for report in visit.reports for one in report.verdicts]
+    assert sum(one.redriven for one in invocation.reports) == LETTERS
+    assert sum((one.heard for one in invocation.reports), Counter()) == Counter(succeeded=LETTERS)
+    assert len(invocation.reports) == invocation.pauses + 1 > 3
+    verdicts = [one["verdict"] for report in invocation.reports for one in report.verdicts]
     assert set(verdicts) == {"SUCCESS"}
 
 
 def test_the_lease_is_taken_once_and_given_back_at_the_end(reporting: Account) -> None:
-    visit = Visit(reporting)
+    invocation = Invocation(reporting)
 
-    assert len(visit.reports) > 1
-    assert (len(visit.calls("PutItem")), len(visit.calls("DeleteItem"))) == (1, 1)
+    assert len(invocation.reports) > 1
+    assert (len(invocation.calls("PutItem")), len(invocation.calls("DeleteItem"))) == (1, 1)
     assert reporting.run_pass().outcome is not Outcome.LEASE_HELD
 
 
@@ -110,12 +110,14 @@ def test_a_lease_that_cannot_be_given_back_is_in_the_last_report(reporting: Acco
         def delete_item(self, **_: Any) -> Any:
             raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DeleteItem")
 
-    visit = Visit(replace(reporting, dynamodb=KeepsTheLease(reporting.dynamodb)))
+    invocation = Invocation(replace(reporting, dynamodb=KeepsTheLease(reporting.dynamodb)))
     reporting.sqs.send_message(QueueUrl=reporting.deployment.dlq_url, MessageBody="b")
     held = reporting.run_pass()
 
-    assert [one.faults for one in visit.reports[:-1]] == [Counter()] * (len(visit.reports) - 1)
-    assert visit.reports[-1].faults == {"DeleteItem:AccessDenied": 1}
+    assert [one.faults for one in invocation.reports[:-1]] == [Counter()] * (
+        len(invocation.reports) - 1
+    )
+    assert invocation.reports[-1].faults == {"DeleteItem:AccessDenied": 1}
     assert held.outcome is Outcome.LEASE_HELD
     assert "or ended without giving its lease back" in held.reason
 
@@ -128,18 +130,18 @@ def test_nobody_else_gets_the_lease_between_its_passes(reporting: Account) -> No
         others.append(reporting.run_pass())
         reporting.advance(seconds=1)  # and what it has released can be received
 
-    visit = Visit(reporting, somebody_else)
+    invocation = Invocation(reporting, somebody_else)
 
     assert {one.outcome for one in others} == {Outcome.LEASE_HELD}
-    assert sum(one.redriven for one in visit.reports) == LETTERS
+    assert sum(one.redriven for one in invocation.reports) == LETTERS
 
 
 def test_a_visit_ends_before_its_deadline_and_the_next_goes_on(reporting: Account) -> None:
     began = reporting.now()
 
-    first = Visit(reporting, time=timedelta(seconds=15))
+    first = Invocation(reporting, time=timedelta(seconds=15))
     took = reporting.now() - began
-    second = Visit(reporting)
+    second = Invocation(reporting)
 
     assert took < timedelta(seconds=15) + STOPPING_TIME
     assert first.reports[-1].look_again_seconds == LISTENING_SECONDS
@@ -148,20 +150,20 @@ def test_a_visit_ends_before_its_deadline_and_the_next_goes_on(reporting: Accoun
 
 
 def test_a_visit_ends_when_the_consumer_reports_no_more(reporting: Account) -> None:
-    visit = Visit(reporting, meanwhile=lambda: None)
+    invocation = Invocation(reporting, meanwhile=lambda: None)
 
-    assert visit.reports[0].redriven > 0
-    assert visit.reports[-1].look_again_seconds == 60
-    assert visit.pauses <= (60 + AHEAD.total_seconds()) / LISTENING_SECONDS + 1
+    assert invocation.reports[0].redriven > 0
+    assert invocation.reports[-1].look_again_seconds == 60
+    assert invocation.pauses <= (60 + AHEAD.total_seconds()) / LISTENING_SECONDS + 1
 
 
 def test_a_consumer_that_never_reported_gets_one_pass_a_visit(account: Account) -> None:
     give_outcome_queue(account)
     account.dead_letters(*[f"letter-{n}" for n in range(LETTERS)])
 
-    visit = Visit(account)
+    invocation = Invocation(account)
 
-    assert (len(visit.reports), visit.pauses) == (1, 0)
+    assert (len(invocation.reports), invocation.pauses) == (1, 0)
 
 
 def test_an_order_to_pause_that_is_given_during_a_visit_holds_from_its_next_pass_on(
@@ -173,10 +175,10 @@ def test_an_order_to_pause_that_is_given_during_a_visit_holds_from_its_next_pass
         orders = Orders(is_paused=True, by="a person")
         reporting.store.save_circuit(order(circuit, orders, reporting.now()))
 
-    visit = Visit(reporting, pause)
+    invocation = Invocation(reporting, pause)
 
-    assert [one.outcome for one in visit.reports][1] is Outcome.PAUSED
-    assert len(visit.reports) == 2
+    assert [one.outcome for one in invocation.reports][1] is Outcome.PAUSED
+    assert len(invocation.reports) == 2
 
 
 # Through the handler.
@@ -206,8 +208,8 @@ def test_reports_that_never_end_keep_no_visit_from_its_end(reporting: Account) -
         for _ in range(5):
             send_report(reporting, {"version": 1, "outcomes": []})
 
-    visit = Visit(reporting, flood)
+    invocation = Invocation(reporting, flood)
 
-    assert sum(one.redriven for one in visit.reports) > 0
-    assert visit.reports[-1].look_again_seconds >= 60
+    assert sum(one.redriven for one in invocation.reports) > 0
+    assert invocation.reports[-1].look_again_seconds >= 60
     assert unread(reporting) == (0, 0)

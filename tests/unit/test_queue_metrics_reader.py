@@ -1,4 +1,4 @@
-"""A source's books: minute by minute what CloudWatch counted, and nothing that it has not told yet."""
+"""A source's metrics: minute by minute what CloudWatch counted, and nothing that it has not told yet."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from random import Random
@@ -13,10 +13,10 @@ from smart_redriver.engine.aws.queue_metrics import (
     LONGEST,
     MOST_PAGES,
     POINTS_PER_PAGE,
-    SourceBooks,
+    SqsMetricsReader,
 )
 from smart_redriver.engine.errors import CallFailed
-from smart_redriver.engine.model.books import Books, Minute
+from smart_redriver.engine.model.queue_metrics import Minute, QueueMetrics
 from tests.unit.examples import NOW, ago
 from tests.unit.sqs_client import denial
 
@@ -73,12 +73,12 @@ class RecordingCloudWatch:
         }
 
 
-def books_of(*pages: Figures, minutes: int = 5, **client: Any) -> Books:
+def metrics_of(*pages: Figures, minutes: int = 5, **client: Any) -> QueueMetrics:
     cloudwatch = RecordingCloudWatch(*pages, **client)
-    return SourceBooks(cloudwatch).since(ago(minutes=minutes), NOW, "orders")
+    return SqsMetricsReader(cloudwatch).since(ago(minutes=minutes), NOW, "orders")
 
 
-def test_the_books_have_every_minute_in_order_with_what_was_counted_and_measured() -> None:
+def test_the_metrics_have_every_minute_in_order_with_what_was_counted_and_measured() -> None:
     figures = MEASURED | {
         SENT: {5: 4, 4: 1},
         RECEIVED: {5: 4},
@@ -87,7 +87,7 @@ def test_the_books_have_every_minute_in_order_with_what_was_counted_and_measured
         OLDEST: {5: 30.5},
     }
 
-    minutes = books_of(figures, minutes=5).minutes
+    minutes = metrics_of(figures, minutes=5).minutes
 
     assert minutes[:2] == (
         Minute(
@@ -109,7 +109,7 @@ def test_the_books_have_every_minute_in_order_with_what_was_counted_and_measured
 def test_a_minute_in_between_of_which_nothing_was_counted_counts_as_none() -> None:
     gauges = {name: {5: 1.0, 2: 1.0} for name in (VISIBLE, IN_FLIGHT, DELAYED)}
 
-    minutes = books_of(gauges | {DELETED: {5: 9}}).minutes
+    minutes = metrics_of(gauges | {DELETED: {5: 9}}).minutes
 
     assert [(one.deleted, one.visible) for one in minutes] == [
         (9, 1),
@@ -123,18 +123,20 @@ def test_minutes_that_cloudwatch_has_not_measured_yet_are_absent() -> None:
     """Their counters are missing, too, and would read as "nothing was deleted"."""
     figures = MEASURED | {VISIBLE: {5: 1, 4: 1, 3: 1}, DELETED: {5: 2, 2: 2}}
 
-    assert [one.at for one in books_of(figures).minutes] == [ago(minutes=n) for n in (5, 4, 3)]
+    assert [one.at for one in metrics_of(figures).minutes] == [ago(minutes=n) for n in (5, 4, 3)]
 
 
-def test_a_queue_of_which_cloudwatch_knows_nothing_has_empty_books() -> None:
-    assert books_of({}) == Books()
-    assert books_of({DELETED: {3: 5}}) == Books()
+def test_a_queue_of_which_cloudwatch_knows_nothing_has_empty_metrics() -> None:
+    assert metrics_of({}) == QueueMetrics()
+    assert metrics_of({DELETED: {3: 5}}) == QueueMetrics()
 
 
 def test_one_call_asks_for_the_seven_metrics_of_the_queue_by_the_minute() -> None:
     cloudwatch = RecordingCloudWatch(MEASURED)
 
-    SourceBooks(cloudwatch).since(ago(minutes=4, seconds=30), NOW + timedelta(seconds=20), "orders")
+    SqsMetricsReader(cloudwatch).since(
+        ago(minutes=4, seconds=30), NOW + timedelta(seconds=20), "orders"
+    )
 
     (request,) = cloudwatch.requests
     assert (request["StartTime"], request["EndTime"]) == (ago(minutes=5), NOW)
@@ -156,9 +158,11 @@ def test_one_call_asks_for_the_seven_metrics_of_the_queue_by_the_minute() -> Non
 
 def test_the_age_of_a_standard_source_queues_messages_is_not_paid_for() -> None:
     cloudwatch = RecordingCloudWatch(MEASURED)
-    books = SourceBooks(cloudwatch, standard=["orders"])
+    metrics = SqsMetricsReader(cloudwatch, standard=["orders"])
 
-    minutes = [books.since(ago(minutes=5), NOW, name).minutes for name in ("orders", "orders-dlq")]
+    minutes = [
+        metrics.since(ago(minutes=5), NOW, name).minutes for name in ("orders", "orders-dlq")
+    ]
 
     asked = [
         {query["MetricStat"]["Metric"]["MetricName"] for query in request["MetricDataQueries"]}
@@ -171,9 +175,9 @@ def test_the_age_of_a_standard_source_queues_messages_is_not_paid_for() -> None:
 def test_no_whole_minute_is_no_call() -> None:
     cloudwatch = RecordingCloudWatch(MEASURED)
 
-    books = SourceBooks(cloudwatch).since(NOW, NOW + timedelta(seconds=59), "orders")
+    metrics = SqsMetricsReader(cloudwatch).since(NOW, NOW + timedelta(seconds=59), "orders")
 
-    assert books == Books()
+    assert metrics == QueueMetrics()
     assert cloudwatch.requests == []
 
 
@@ -182,7 +186,7 @@ def test_an_answer_in_pages_is_read_to_its_end() -> None:
     late = {name: {3: 1.0} for name in MEASURED}
     cloudwatch = RecordingCloudWatch(early | {DELETED: {5: 1}}, late | {DELETED: {3: 2}})
 
-    minutes = SourceBooks(cloudwatch).since(ago(minutes=5), NOW, "orders").minutes
+    minutes = SqsMetricsReader(cloudwatch).since(ago(minutes=5), NOW, "orders").minutes
 
     assert [one.deleted for one in minutes] == [1, 0, 2]
     assert [request.get("NextToken") for request in cloudwatch.requests] == [None, "page 1"]
@@ -190,16 +194,16 @@ def test_an_answer_in_pages_is_read_to_its_end() -> None:
 
 @pytest.mark.parametrize("status", ["PartialData", "InternalError", "Forbidden"])
 def test_figures_that_stay_incomplete_are_no_answer(status: str) -> None:
-    """A witness that can't be asked makes a verdict slower, never bolder."""
+    """A reader that can't read makes a verdict slower, never bolder."""
     with pytest.raises(CallFailed, match=f"GetMetricData: {status}"):
-        books_of(MEASURED, status=status)
+        metrics_of(MEASURED, status=status)
 
 
 def test_an_answer_without_end_is_no_answer() -> None:
     cloudwatch = RecordingCloudWatch(MEASURED, is_endless=True)
 
     with pytest.raises(CallFailed, match="GetMetricData: PartialData"):
-        SourceBooks(cloudwatch).since(ago(minutes=5), NOW, "orders")
+        SqsMetricsReader(cloudwatch).since(ago(minutes=5), NOW, "orders")
 
     assert len(cloudwatch.requests) == MOST_PAGES
 
@@ -207,7 +211,7 @@ def test_an_answer_without_end_is_no_answer() -> None:
 def test_no_more_is_asked_for_than_one_page_holds() -> None:
     cloudwatch = RecordingCloudWatch({})
 
-    SourceBooks(cloudwatch).since(ago(days=100), NOW, "orders")
+    SqsMetricsReader(cloudwatch).since(ago(days=100), NOW, "orders")
 
     (request,) = cloudwatch.requests
     minutes = (request["EndTime"] - request["StartTime"]) / timedelta(minutes=1)
@@ -221,10 +225,10 @@ def test_figures_that_are_denied_fail_by_name() -> None:
             raise denial()
 
     with pytest.raises(CallFailed, match="GetMetricData: AccessDenied"):
-        SourceBooks(Denying()).since(ago(minutes=5), NOW, "orders")
+        SqsMetricsReader(Denying()).since(ago(minutes=5), NOW, "orders")
 
 
-def test_the_books_of_a_queue_add_up() -> None:
+def test_the_metrics_of_a_queue_add_up() -> None:
     """Against the fake of SQS and CloudWatch, which the contract tests hold to what AWS documents."""
     clock = VirtualClock(datetime(2026, 1, 10, 12, tzinfo=UTC))
     sqs = FakeSqs(clock, Random(0))
@@ -237,12 +241,12 @@ def test_the_books_of_a_queue_add_up() -> None:
     sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
     clock.advance(300)
 
-    books = SourceBooks(FakeCloudWatch(clock, sqs)).since(start, clock.now(), "orders")
+    metrics = SqsMetricsReader(FakeCloudWatch(clock, sqs)).since(start, clock.now(), "orders")
 
-    assert [(one.sent, one.received, one.deleted) for one in books.minutes[:3]] == [
+    assert [(one.sent, one.received, one.deleted) for one in metrics.minutes[:3]] == [
         (2, 0, 0),
         (0, 1, 1),
         (0, 0, 0),
     ]
-    assert books.minutes[-1].visible == 1
-    assert books.minutes[-1].at < clock.now() - timedelta(minutes=1)
+    assert metrics.minutes[-1].visible == 1
+    assert metrics.minutes[-1].at < clock.now() - timedelta(minutes=1)

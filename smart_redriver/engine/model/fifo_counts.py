@@ -1,4 +1,4 @@
-"""The tally of a batch of a FIFO queue, for letters whose copies would come back out of sight. Pure.
+"""Counts of a batch of a FIFO queue, for letters whose copies would come back out of sight. Pure.
 
 Of a group SQS hands out ten messages, so that nobody sees what stands behind them. There only numbers tell:
 where as many of the batch are done, or were met again, as it has letters, those that nobody met are done. One less, and
@@ -12,16 +12,22 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from smart_redriver.engine.model.batch import Batch, Judged
-from smart_redriver.engine.model.books import PERIOD, Account, Books, Minute, minute_of
+from smart_redriver.engine.model.queue_metrics import (
+    PERIOD,
+    Account,
+    Minute,
+    QueueMetrics,
+    minute_of,
+)
 
 #: So many of the last batches are remembered: what of a batch is still out then, time has to tell.
-TALLIES_KEPT = 30
+COUNTED_BATCHES_KEPT = 30
 
-#: Books that say nothing for so long after they should are not waited for with further letters.
-BOOKS_PATIENCE = timedelta(minutes=15)
+#: Metrics that say nothing for so long after they should are not waited for with further letters.
+METRICS_PATIENCE = timedelta(minutes=15)
 
-#: Books of which nothing was read for so long can't be read.
-BOOKS_MISSED = timedelta(hours=2)
+#: Metrics of which nothing was read for so long can't be read.
+METRICS_MISSED = timedelta(hours=2)
 
 #: A message is done soon, or it is not: of more spans than these nothing new is to be learned.
 SPANS = 30
@@ -35,7 +41,7 @@ GROWTH_IN_DOUBT = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class BatchCounts:
     """One batch, counted in letters.
 
     Attributes:
@@ -43,7 +49,7 @@ class Tally:
         unseen: those whose copies would come back out of sight. `suspects`: those of them that had failed before.
         came_back: those that were met in the DLQ again. `reported`: those whose end the consumer told.
         succeeded: those that were deleted from the source queue, at least.
-        known_until: what its books say up to then is in here.
+        known_until: what its metrics say up to then is in here.
         is_gone: all messages in the source queue were sent after the last of them.
 
     """
@@ -75,8 +81,8 @@ class Tally:
         return self.is_gone and is_late and not self.is_accounted
 
     def is_read(self, now: datetime) -> bool:
-        """Whether its queue's books could be read lately, so that they will tell what is to be told."""
-        return self.known_until is not None and now < self.known_until + BOOKS_MISSED
+        """Whether its queue's metrics could be read lately, so that they will tell what is to be told."""
+        return self.known_until is not None and now < self.known_until + METRICS_MISSED
 
     @property
     def is_over(self) -> bool:
@@ -85,73 +91,83 @@ class Tally:
 
     def is_open(self, now: datetime) -> bool:
         """Whether it is worth waiting for: more will be known of it soon."""
-        return not self.is_over and now < self.due_at + BOOKS_PATIENCE
+        return not self.is_over and now < self.due_at + METRICS_PATIENCE
 
 
-def counted(tally: Tally, others: Iterable[Batch | Judged], books: Books) -> Tally:
-    """The tally with what the source's books show by now."""
-    if tally.is_over:
-        return tally
-    if not tally.is_gone and _have_left(tally, books.minutes):
-        tally = replace(tally, is_gone=True)
-    return _with_successes(tally, others, books)
+def counted(
+    batch_counts: BatchCounts, others: Iterable[Batch | Judged], metrics: QueueMetrics
+) -> BatchCounts:
+    """The counts with what the source's metrics show by now."""
+    if batch_counts.is_over:
+        return batch_counts
+    if not batch_counts.is_gone and _have_left(batch_counts, metrics.minutes):
+        batch_counts = replace(batch_counts, is_gone=True)
+    return _with_successes(batch_counts, others, metrics)
 
 
-def _have_left(tally: Tally, minutes: Iterable[Minute]) -> bool:
+def _have_left(batch_counts: BatchCounts, minutes: Iterable[Minute]) -> bool:
     """Whether so many minutes in a row say that the batch's letters have left the source queue."""
     in_a_row = 0
     for one in minutes:
         if one.visible is None:
             continue  # CloudWatch has no point
-        in_a_row = in_a_row + 1 if _has_outlived(one, tally) else 0
+        in_a_row = in_a_row + 1 if _has_outlived(one, batch_counts) else 0
         if in_a_row == READINGS:
             return True
     return False
 
 
-def _has_outlived(minute: Minute, tally: Tally) -> bool:
+def _has_outlived(minute: Minute, batch_counts: BatchCounts) -> bool:
     """Whether nothing that was in the source queue in that minute is as old as the batch.
 
     Of a FIFO queue the oldest message is told however often it was received.
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
     """
-    if minute.at < tally.sent_by:
+    if minute.at < batch_counts.sent_by:
         return False
     age = timedelta(seconds=minute.oldest_age_seconds or 0)
-    return not minute.held or (bool(age) and minute.at + PERIOD - age > tally.sent_by + PERIOD)
+    return not minute.held or (
+        bool(age) and minute.at + PERIOD - age > batch_counts.sent_by + PERIOD
+    )
 
 
-def _with_successes(tally: Tally, others: Iterable[Batch | Judged], books: Books) -> Tally:
-    """The tally with the letters that were deleted, at least.
+def _with_successes(
+    batch_counts: BatchCounts, others: Iterable[Batch | Judged], metrics: QueueMetrics
+) -> BatchCounts:
+    """The counts with the letters that were deleted, at least.
 
     Every span from the batch's first minute on is a lower bound of its own: what was deleted, less all that was not
     ours and may have been. A success stays one, so the best of them counts: that which ended when nothing else was out.
     """
     # What was in the queue before has to be known, or it is taken for ours.
-    if not books.minutes or books.minutes[0].at >= minute_of(tally.sent_at):
-        return tally
-    known_until = books.minutes[-1].at + PERIOD
-    if known_until == tally.known_until:
-        return tally
+    if not metrics.minutes or metrics.minutes[0].at >= minute_of(batch_counts.sent_at):
+        return batch_counts
+    known_until = metrics.minutes[-1].at + PERIOD
+    if known_until == batch_counts.known_until:
+        return batch_counts
     rest = [
-        one for one in others if one.id != tally.batch and one.sent_at >= minute_of(tally.sent_at)
+        one
+        for one in others
+        if one.id != batch_counts.batch and one.sent_at >= minute_of(batch_counts.sent_at)
     ]
-    shown = (_shown(tally, rest, account) for account in _accounts(tally, books))
-    succeeded = max([tally.succeeded, *shown])
-    return replace(tally, succeeded=min(succeeded, tally.size), known_until=known_until)
+    shown = (_shown(batch_counts, rest, account) for account in _accounts(batch_counts, metrics))
+    succeeded = max([batch_counts.succeeded, *shown])
+    return replace(
+        batch_counts, succeeded=min(succeeded, batch_counts.size), known_until=known_until
+    )
 
 
-def latest(tallies: tuple[Tally, ...]) -> tuple[Tally, ...]:
+def latest(counted_batches: tuple[BatchCounts, ...]) -> tuple[BatchCounts, ...]:
     """Return as many as are remembered: those that account for all of their letters are forgotten first."""
-    while len(tallies) > TALLIES_KEPT:
-        over = next((one for one in tallies if one.is_accounted), tallies[0])
-        tallies = tuple(one for one in tallies if one is not over)
-    return tallies
+    while len(counted_batches) > COUNTED_BATCHES_KEPT:
+        over = next((one for one in counted_batches if one.is_accounted), counted_batches[0])
+        counted_batches = tuple(one for one in counted_batches if one is not over)
+    return counted_batches
 
 
-def allowance(tallies: Iterable[Tally]) -> int:
+def allowance(counted_batches: Iterable[BatchCounts]) -> int:
     """Letters that may be out of sight at once: each of them has to go again where one of them can't be found."""
-    had_some_unseen = [one for one in tallies if one.unseen]
+    had_some_unseen = [one for one in counted_batches if one.unseen]
     is_in_doubt = any(one.is_unexplained for one in had_some_unseen)
     growth = GROWTH_IN_DOUBT if is_in_doubt else GROWTH
     allowed = 1
@@ -163,17 +179,17 @@ def allowance(tallies: Iterable[Tally]) -> int:
     return allowed
 
 
-def _accounts(tally: Tally, books: Books) -> Iterator[Account]:
+def _accounts(batch_counts: BatchCounts, metrics: QueueMetrics) -> Iterator[Account]:
     """Yield the spans in which all of the batch's letters were sent, and that end soon after or lately."""
-    ends = [one.at + PERIOD for one in books.minutes if one.at + PERIOD > tally.sent_by]
+    ends = [one.at + PERIOD for one in metrics.minutes if one.at + PERIOD > batch_counts.sent_by]
     for end in dict.fromkeys(ends[:SPANS] + ends[-SPANS:]):
-        if (account := books.account(tally.sent_at, end)) is not None:
+        if (account := metrics.account(batch_counts.sent_at, end)) is not None:
             yield account
 
 
-def _shown(tally: Tally, others: Iterable[Batch | Judged], account: Account) -> int:
+def _shown(batch_counts: BatchCounts, others: Iterable[Batch | Judged], account: Account) -> int:
     """Letters of the batch that were deleted in the span, at least."""
     # What came back of batches that were surely sent in it has not been deleted in it.
     failed = sum(one.seen_again for one in others if one.sent_at + PERIOD < account.until)
-    may_be_others = max(0, account.met - tally.size - failed)
+    may_be_others = max(0, account.met - batch_counts.size - failed)
     return max(0, account.done - may_be_others)

@@ -1,6 +1,6 @@
-"""The hands of a pass, which act on letters, and their effects as a value: for the log, the report and the batch.
+"""The executor of a pass, which acts on letters, and its effects as a value: for the log, the report and the batch.
 
-The hands that act are in `apply`, those of a dry run in `dry_run`; all of them tell alike what they did.
+The live one is in `apply`, that of a dry run in `dry_run`; both tell alike what they did.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 from smart_redriver.engine.errors import CallFailed, EntryFault
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.batch import Batch, CauseCount, Heard
-from smart_redriver.engine.model.tally import Tally
+from smart_redriver.engine.model.fifo_counts import BatchCounts
 from smart_redriver.engine.passes.ports import Source
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import Decision, Discard, Hold, Park, Redrive, Renew
@@ -82,10 +82,10 @@ def completed(
     )
 
 
-def tally_of(batch: Batch, sendings: Sequence[Sending]) -> Tally:
+def batch_counts_of(batch: Batch, sendings: Sequence[Sending]) -> BatchCounts:
     """The numbers of a batch whose letters are kept until it is known what became of them."""
     unseen = [one for one in sendings if one.is_unseen]
-    return Tally(
+    return BatchCounts(
         batch=batch.id,
         sent_at=batch.sent_at,
         sent_by=batch.tried_by,
@@ -187,8 +187,8 @@ class Destination:
     version: int = 0
 
 
-class Hands(Protocol):
-    """The acts of a pass on letters. A dry run has hands that do nothing and say the same."""
+class Executor(Protocol):
+    """The acts of a pass on letters. A dry run has one that does nothing and says the same."""
 
     def carry_out(
         self,

@@ -14,9 +14,9 @@ from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model import judging
 from smart_redriver.engine.model.batch import Heard, Judged
-from smart_redriver.engine.model.books import PERIOD, Books, Minute
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import Evidence, Live
+from smart_redriver.engine.model.queue_metrics import PERIOD, Minute, QueueMetrics
 from smart_redriver.engine.model.rate import (
     AHEAD,
     AHEAD_AT_ONCE,
@@ -25,10 +25,10 @@ from smart_redriver.engine.model.rate import (
     Rate,
 )
 from smart_redriver.engine.passes.circuit_keeper import CircuitKeeper, LostRace
-from smart_redriver.engine.passes.hands import Sending
-from smart_redriver.engine.passes.lane import Lane
+from smart_redriver.engine.passes.executor import Sending
 from smart_redriver.engine.passes.pass_state import DELIVERED_AHEAD, FIFO_AHEAD, terms_of
 from smart_redriver.engine.passes.ports import Memory, Source
+from smart_redriver.engine.passes.source_context import SourceContext
 from smart_redriver.engine.triage.admission import CONTROLS_AMONG
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import Hold, HoldReason
@@ -45,7 +45,7 @@ from tests.unit.examples import (
     ago,
     ahead,
 )
-from tests.unit.queue_books import BEGIN, BookKeeper
+from tests.unit.queue_minutes import BEGIN, MinuteKeeper
 from tests.unit.situations import OTHER_ARN, TERMS, a_case, a_return
 
 SETTINGS = Settings()
@@ -68,7 +68,7 @@ class SourceInMemory:
 
     name = QUEUE
     settles_at_once = False
-    carries_trails = True
+    carries_metadata = True
     longest_delay = timedelta(minutes=15)
 
     def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta:
@@ -89,16 +89,18 @@ class MemoryOfOne:
         return self.circuit
 
 
-def a_lane(books: Books | None = None, *, is_paused: bool = False, **circuit: Any) -> Lane:
+def a_lane(
+    metrics: QueueMetrics | None = None, *, is_paused: bool = False, **circuit: Any
+) -> SourceContext:
     memory = cast("Memory", MemoryOfOne(a_circuit(**circuit)))
-    return Lane(
+    return SourceContext(
         source=cast("Source", SourceInMemory()),
         keeper=CircuitKeeper(memory, QUEUE, SETTINGS, lambda: NOW),
         settings=SETTINGS,
         roll=0.5,
         is_paused=is_paused,
         facts=FACTS,
-        books=books,
+        metrics=metrics,
     )
 
 
@@ -106,12 +108,12 @@ def sending(seconds: float = 0, *, is_suspect: bool = False) -> Sending:
     return Sending(source=SOURCE_ARN, delay=timedelta(seconds=seconds), is_suspect=is_suspect)
 
 
-def after_sending(lane: Lane, *sendings: Sending) -> Circuit:
+def after_sending(context: SourceContext, *sendings: Sending) -> Circuit:
     """What a pass that let letters through leaves of the circuit."""
-    lane.open_gate(NOW)
-    lane.destination(NOW, ahead(minutes=4), lane.keeper.save)
-    lane.sent(sendings)
-    return lane.after_sending(lane.circuit, NOW)
+    context.open_gate(NOW)
+    context.destination(NOW, ahead(minutes=4), context.keeper.save)
+    context.sent(sendings)
+    return context.after_sending(context.circuit, NOW)
 
 
 # What it asks for.
@@ -145,11 +147,11 @@ def test_it_compares_letters_where_it_matters_which_of_them_go(
 def test_beside_live_messages_letters_are_compared_with_these(live: int, compares: bool) -> None:
     minute = Minute(at=NOW - 2 * PERIOD, sent=live, received=0, deleted=0)
 
-    assert a_lane(Books((minute,)), **SUSPECTS).compares(10, NOW) is compares
+    assert a_lane(QueueMetrics((minute,)), **SUSPECTS).compares(10, NOW) is compares
 
 
 @pytest.mark.parametrize(
-    ("lane", "has_letters", "wants"),
+    ("context", "has_letters", "wants"),
     [
         (a_lane(), True, False),
         (a_lane(pending=(a_batch(),)), False, True),
@@ -167,10 +169,10 @@ def test_beside_live_messages_letters_are_compared_with_these(live: int, compare
         "a person paused the queue",
     ],
 )
-def test_the_books_are_read_only_where_they_can_move_anything(
-    lane: Lane, has_letters: bool, wants: bool
+def test_the_metrics_are_read_only_where_they_can_move_anything(
+    context: SourceContext, has_letters: bool, wants: bool
 ) -> None:
-    assert lane.wants_books(has_letters=has_letters) is wants
+    assert context.wants_metrics(has_letters=has_letters) is wants
 
 
 @pytest.mark.parametrize(
@@ -189,8 +191,8 @@ def test_returns_are_looked_for_once_letters_had_time_to_fail_and_not_all_were_s
     assert a_lane(pending=(batch,)).may_have_returns(NOW) is may
 
 
-def test_the_books_tell_that_returns_are_in_the_dlq() -> None:
-    moved = BookKeeper(BEGIN).minute(sent=4).minute(moved=2).quiet(2).books
+def test_the_metrics_tell_that_returns_are_in_the_dlq() -> None:
+    moved = MinuteKeeper(BEGIN).minute(sent=4).minute(moved=2).quiet(2).metrics
 
     assert a_lane(moved, pending=(a_batch(),)).has_returns()
     assert not a_lane(moved, pending=(a_batch(returned=2),)).has_returns()
@@ -208,7 +210,7 @@ def test_a_paused_queue_lets_nothing_through_whatever_its_circuit() -> None:
 
 
 def test_the_queues_own_live_traffic_brings_its_canary_forward() -> None:
-    well = BookKeeper(ago(minutes=5)).minute(sent=5, deleted=5).books
+    well = MinuteKeeper(ago(minutes=5)).minute(sent=5, deleted=5).metrics
     cooling: dict[str, Any] = {"state": State.OPEN, "cools_until": ahead(hours=1)}
 
     assert a_lane(well, **cooling).allow(NOW).limit == SETTINGS.canary_size
@@ -216,27 +218,27 @@ def test_the_queues_own_live_traffic_brings_its_canary_forward() -> None:
 
 
 def test_a_lane_without_a_gate_has_no_room_and_one_with_has_its_permits() -> None:
-    lane = a_lane(window=8)
-    assert lane.room == 0
+    context = a_lane(window=8)
+    assert context.room == 0
 
-    lane.open_gate(NOW)
+    context.open_gate(NOW)
 
-    assert lane.room == lane.permit.limit == 8
+    assert context.room == context.permit.limit == 8
 
 
 # The batch of a pass.
 
 
 def test_a_batch_is_written_before_its_first_letter_can_go_and_only_once() -> None:
-    lane, saved = a_lane(window=8), []
-    lane.open_gate(NOW)
+    context, saved = a_lane(window=8), []
+    context.open_gate(NOW)
 
     def save(circuit: Circuit) -> None:
         saved.append(circuit)
-        lane.keeper.save(circuit)
+        context.keeper.save(circuit)
 
-    first = lane.destination(NOW, ahead(minutes=4), save)
-    second = lane.destination(ahead(seconds=9), ahead(minutes=4), save)
+    first = context.destination(NOW, ahead(minutes=4), save)
+    second = context.destination(ahead(seconds=9), ahead(minutes=4), save)
 
     (written,) = saved
     (announced,) = written.pending
@@ -259,10 +261,10 @@ def test_a_batch_of_which_nothing_was_sent_is_as_if_it_had_never_been() -> None:
 
 
 def test_a_source_that_refuses_letters_is_a_failure_at_once() -> None:
-    lane = a_lane(window=8)
-    lane.refusal = "AccessDenied"
+    context = a_lane(window=8)
+    context.refusal = "AccessDenied"
 
-    circuit = after_sending(lane)
+    circuit = after_sending(context)
 
     assert circuit.failure_count == 1
     assert circuit.window < 8
@@ -270,22 +272,22 @@ def test_a_source_that_refuses_letters_is_a_failure_at_once() -> None:
 
 def test_a_person_who_forces_the_circuit_while_letters_go_out_is_not_overruled() -> None:
     """Their change voided the batch: completing it would bring it back."""
-    lane = a_lane(window=8)
-    lane.open_gate(NOW)
-    lane.destination(NOW, ahead(minutes=4), lane.keeper.save)
-    lane.sent([sending()])
+    context = a_lane(window=8)
+    context.open_gate(NOW)
+    context.destination(NOW, ahead(minutes=4), context.keeper.save)
+    context.sent([sending()])
 
     theirs = a_circuit(state=State.OPEN, generation=9)
 
-    assert lane.after_sending(theirs, NOW) == theirs
+    assert context.after_sending(theirs, NOW) == theirs
 
 
 def test_who_lost_the_race_to_announce_a_batch_leaves_that_of_the_winner_alone() -> None:
     """Both made its id of the same version, and the loser has sent nothing."""
     winner, loser = a_lane(), a_lane()
-    for lane, now in ((winner, NOW), (loser, ahead(seconds=1))):
-        lane.open_gate(now)
-        lane.destination(now, ahead(minutes=4), lane.keeper.save)
+    for context, now in ((winner, NOW), (loser, ahead(seconds=1))):
+        context.open_gate(now)
+        context.destination(now, ahead(minutes=4), context.keeper.save)
     theirs = winner.circuit
 
     assert len(theirs.pending) == 1
@@ -300,20 +302,20 @@ BEGUN = a_batch(
 )
 
 
-def looks_again(lane: Lane, *sendings: Sending, seconds: float = 10) -> Circuit:
+def looks_again(context: SourceContext, *sendings: Sending, seconds: float = 10) -> Circuit:
     """What a pass some seconds after the last one leaves of the circuit."""
     now = ahead(seconds=seconds)
-    lane.open_gate(now)
-    lane.destination(now, ahead(minutes=4), lane.keeper.save)
-    lane.sent(sendings)
-    return lane.after_sending(lane.circuit, now)
+    context.open_gate(now)
+    context.destination(now, ahead(minutes=4), context.keeper.save)
+    context.sent(sendings)
+    return context.after_sending(context.circuit, now)
 
 
 def test_at_a_rate_the_letters_of_one_minute_are_one_batch() -> None:
-    """The books can't tell them apart, and a batch every ten seconds would make the circuit's item large."""
-    lane = a_lane(window=100, rate=PACED, pending=(BEGUN,))
+    """The metrics can't tell them apart, and a batch every ten seconds would make the circuit's item large."""
+    context = a_lane(window=100, rate=PACED, pending=(BEGUN,))
 
-    circuit = looks_again(lane, sending(12), sending(0, is_suspect=True))
+    circuit = looks_again(context, sending(12), sending(0, is_suspect=True))
 
     (batch,) = circuit.pending
     assert (batch.id, batch.size, batch.suspects, batch.is_complete) == (11, 52, 6, True)
@@ -322,50 +324,50 @@ def test_at_a_rate_the_letters_of_one_minute_are_one_batch() -> None:
 
 
 def test_a_batch_that_is_announced_anew_may_have_its_letters_and_those_of_the_pass() -> None:
-    lane = a_lane(window=100, rate=PACED, pending=(BEGUN,))
-    lane.open_gate(ahead(seconds=10))
+    context = a_lane(window=100, rate=PACED, pending=(BEGUN,))
+    context.open_gate(ahead(seconds=10))
 
-    lane.destination(ahead(seconds=10), ahead(minutes=4), lane.keeper.save)
+    context.destination(ahead(seconds=10), ahead(minutes=4), context.keeper.save)
 
-    (batch,) = lane.circuit.pending
-    assert (batch.size, batch.is_complete) == (50 + lane.permit.limit, False)
+    (batch,) = context.circuit.pending
+    assert (batch.size, batch.is_complete) == (50 + context.permit.limit, False)
 
 
 def test_who_lost_the_race_to_announce_it_anew_leaves_that_of_the_winner_alone() -> None:
     """Both have its id and its moment."""
-    lane = a_lane(window=100, rate=PACED, pending=(BEGUN,))
-    lane.open_gate(ahead(seconds=10))
+    context = a_lane(window=100, rate=PACED, pending=(BEGUN,))
+    context.open_gate(ahead(seconds=10))
 
     def lost(_: Circuit) -> None:
         raise LostRace
 
     with pytest.raises(LostRace):
-        lane.destination(ahead(seconds=10), ahead(minutes=4), lost)
+        context.destination(ahead(seconds=10), ahead(minutes=4), lost)
     theirs = a_circuit(rate=PACED, pending=(replace(BEGUN, size=54),))
 
-    assert lane.after_sending(theirs, ahead(seconds=11)).pending == theirs.pending
+    assert context.after_sending(theirs, ahead(seconds=11)).pending == theirs.pending
 
 
 def test_no_more_letters_are_announced_than_the_rate_lets_through() -> None:
     """A pass that dies leaves as many unknown ones, which would keep a failure from being one."""
-    lane = a_lane(window=500, rate=PACED)
-    lane.open_gate(NOW)
+    context = a_lane(window=500, rate=PACED)
+    context.open_gate(NOW)
 
-    lane.destination(NOW, ahead(minutes=4), lane.keeper.save)
+    context.destination(NOW, ahead(minutes=4), context.keeper.save)
 
-    (batch,) = lane.circuit.pending
+    (batch,) = context.circuit.pending
     assert batch.size == 75
 
 
 def test_a_canary_is_given_the_seconds_of_a_minute_where_no_look_follows_sooner() -> None:
     """At less than one a second the seconds until the next look may have none that is free, each time."""
-    lane = a_lane(
+    context = a_lane(
         rate=replace(PACED, per_second=0.05), state=State.OPEN, cools_until=ago(minutes=1)
     )
 
-    lane.open_gate(NOW)
+    context.open_gate(NOW)
 
-    assert (lane.permit.is_canary, lane.ahead) == (True, AHEAD_OF_SCHEDULE)
+    assert (context.permit.is_canary, context.ahead) == (True, AHEAD_OF_SCHEDULE)
 
 
 def test_a_look_that_sends_nothing_leaves_the_batch_of_its_minute_as_it_was() -> None:
@@ -411,11 +413,11 @@ def test_others_begin_a_batch_of_their_own(changes: dict[str, Any], seconds: flo
 def test_no_more_letters_are_received_than_go_until_the_next_look(
     circuit: dict[str, Any], room: int
 ) -> None:
-    lane = a_lane(window=500, **circuit)
+    context = a_lane(window=500, **circuit)
 
-    lane.open_gate(NOW)
+    context.open_gate(NOW)
 
-    assert lane.room == room
+    assert context.room == room
 
 
 @pytest.mark.parametrize(
@@ -440,48 +442,48 @@ def test_no_more_letters_are_received_than_go_until_the_next_look(
 def test_a_look_follows_soon_where_letters_wait_for_the_rate_alone(
     circuit: dict[str, Any], again: timedelta | None
 ) -> None:
-    lane = a_lane(**{"window": 500} | circuit)
-    lane.open_gate(NOW)
+    context = a_lane(**{"window": 500} | circuit)
+    context.open_gate(NOW)
     letters = [a_case(message_id=f"letter-{n}") for n in range(90)]
-    terms = replace(TERMS, ahead=lane.ahead or timedelta(minutes=15))
+    terms = replace(TERMS, ahead=context.ahead or timedelta(minutes=15))
 
-    lane.decide(letters, [0.0] * len(letters), terms, NOW, is_end=False)
+    context.decide(letters, [0.0] * len(letters), terms, NOW, is_end=False)
 
-    assert lane.looks_again_after(NOW) == again
+    assert context.looks_again_after(NOW) == again
 
 
 # Returns.
 
 
 def test_returns_are_counted_by_batch_and_by_whether_they_were_suspects() -> None:
-    lane = a_lane(pending=(a_batch(),))
+    context = a_lane(pending=(a_batch(),))
     cases = [
         a_return(),
         a_return(),
         a_return(strikes=1),
-        a_return(status=Status.RETURNED, seen_in_version=lane.keeper.version - 1),
+        a_return(status=Status.RETURNED, seen_in_version=context.keeper.version - 1),
         a_case(),
     ]
 
-    assert lane.count_returns(cases, NOW) == {(7, False): 2, (7, True): 1}
-    assert lane.returned == 3
+    assert context.count_returns(cases, NOW) == {(7, False): 2, (7, True): 1}
+    assert context.returned == 3
 
 
 def test_returns_that_were_met_while_letters_went_out_are_charged_in_the_end() -> None:
-    lane = a_lane(pending=(a_batch(),), window=8)
-    lane.charge_later(Counter({(7, False): 1}))
-    lane.charge_later(Counter({(7, False): 1, (7, True): 1}))
+    context = a_lane(pending=(a_batch(),), window=8)
+    context.charge_later(Counter({(7, False): 1}))
+    context.charge_later(Counter({(7, False): 1, (7, True): 1}))
 
-    batch = lane.after_sending(lane.circuit, NOW).pending_batch(7)
+    batch = context.after_sending(context.circuit, NOW).pending_batch(7)
 
     assert batch is not None
     assert (batch.returned, batch.suspects_returned) == (2, 1)
 
 
-def test_a_batch_is_judged_by_the_books_of_its_own_source_beside_its_own_batches() -> None:
-    """Of two lanes with the same batch out, the one whose books show deletes succeeds."""
-    well = BookKeeper(BEGIN).minute(sent=7).minute(deleted=7).books
-    silent = BookKeeper(BEGIN).minute(sent=7).quiet(2).books
+def test_a_batch_is_judged_by_the_metrics_of_its_own_source_beside_its_own_batches() -> None:
+    """Where two queues have the same batch out, the one whose metrics show deletes succeeds."""
+    well = MinuteKeeper(BEGIN).minute(sent=7).minute(deleted=7).metrics
+    silent = MinuteKeeper(BEGIN).minute(sent=7).quiet(2).metrics
     out: dict[str, Any] = {
         "pending": (a_batch(due_at=ahead(hours=1)),),
         "judged": (a_judged(3, minutes=10),),
@@ -501,11 +503,13 @@ def test_a_batch_is_judged_by_the_books_of_its_own_source_beside_its_own_batches
 def test_letters_may_wait_nearer_to_their_end_while_letters_flow(
     is_flowing: bool, margin: Any
 ) -> None:
-    lane, retention = a_lane(), timedelta(days=14)
+    context, retention = a_lane(), timedelta(days=14)
     other = a_lane()
     other.facts = replace(FACTS, arn=OTHER_ARN, max_message_size=1_024)
 
-    terms = terms_of(lane, {SOURCE_ARN: lane, OTHER_ARN: other}, retention, is_flowing=is_flowing)
+    terms = terms_of(
+        context, {SOURCE_ARN: context, OTHER_ARN: other}, retention, is_flowing=is_flowing
+    )
 
     assert terms.margin == margin(retention)
     assert terms.destinations == {SOURCE_ARN: 262_144, OTHER_ARN: 1_024}
@@ -524,32 +528,32 @@ def test_letters_may_wait_nearer_to_their_end_while_letters_flow(
 def test_what_can_not_be_delayed_is_admitted_as_far_ahead_as_the_next_pass(
     longest_delay: timedelta, arn: str, ahead: timedelta
 ) -> None:
-    lane = a_lane()
-    lane.facts = replace(FACTS, arn=arn)
-    lane.source.longest_delay = longest_delay  # type: ignore[misc]
+    context = a_lane()
+    context.facts = replace(FACTS, arn=arn)
+    context.source.longest_delay = longest_delay  # type: ignore[misc]
 
-    terms = terms_of(lane, {arn: lane}, timedelta(days=14), is_flowing=True)
+    terms = terms_of(context, {arn: context}, timedelta(days=14), is_flowing=True)
 
     assert (terms.longest_delay, terms.ahead) == (longest_delay, ahead)
 
 
 def test_at_a_rate_what_can_not_be_delayed_goes_until_the_next_look() -> None:
     rate = Rate(per_second=5.0, looked_at=NOW)
-    lane, unpaced, quiet = a_lane(rate=rate), a_lane(), a_lane(rate=rate)
+    context, unpaced, quiet = a_lane(rate=rate), a_lane(), a_lane(rate=rate)
     beside_live = a_lane(rate=replace(rate, live=3.0))
-    for one in (lane, unpaced):
+    for one in (context, unpaced):
         one.facts = replace(FACTS, arn=f"{SOURCE_ARN}.fifo")
         one.source.longest_delay = timedelta()  # type: ignore[misc]
-    for one in (lane, unpaced, quiet, beside_live):
+    for one in (context, unpaced, quiet, beside_live):
         one.open_gate(NOW)
 
     ahead = [
         terms_of(one, {SOURCE_ARN: one}, timedelta(days=14), is_flowing=True).ahead
-        for one in (lane, unpaced, quiet, beside_live)
+        for one in (context, unpaced, quiet, beside_live)
     ]
 
     assert ahead == [AHEAD_AT_ONCE, FIFO_AHEAD, AHEAD_OF_SCHEDULE, AHEAD]
-    assert [one.waits_for_rate for one in (lane, unpaced, quiet, beside_live)] == [
+    assert [one.waits_for_rate for one in (context, unpaced, quiet, beside_live)] == [
         True,
         False,
         False,
@@ -557,11 +561,11 @@ def test_at_a_rate_what_can_not_be_delayed_goes_until_the_next_look() -> None:
     ]
 
 
-def test_live_messages_are_known_from_the_minutes_before_the_books_begin() -> None:
+def test_live_messages_are_known_from_the_minutes_before_the_metrics_begin() -> None:
     minutes = tuple((ahead(minutes=n), 600) for n in range(-5, 0))
 
-    known = a_lane(Books((), sent_before=minutes)).felt(NOW)
-    unknown = a_lane(Books(())).felt(NOW)
+    known = a_lane(QueueMetrics((), sent_before=minutes)).felt(NOW)
+    unknown = a_lane(QueueMetrics(())).felt(NOW)
 
     assert known is not None
     assert (known.live, known.per_second) == (10, 1)
@@ -576,10 +580,10 @@ def test_live_messages_are_known_from_the_minutes_before_the_books_begin() -> No
 def test_no_letter_waits_in_a_queue_until_the_queue_forgets_it(
     retention: int, longest: int
 ) -> None:
-    lane = a_lane()
-    lane.facts = replace(FACTS, retention=timedelta(seconds=retention))
+    context = a_lane()
+    context.facts = replace(FACTS, retention=timedelta(seconds=retention))
 
-    terms = terms_of(lane, {SOURCE_ARN: lane}, timedelta(days=14), is_flowing=True)
+    terms = terms_of(context, {SOURCE_ARN: context}, timedelta(days=14), is_flowing=True)
 
     assert terms.longest_delay == terms.ahead == timedelta(seconds=longest)
 
@@ -588,11 +592,11 @@ def test_no_letter_waits_in_a_queue_until_the_queue_forgets_it(
 
 
 def test_what_a_source_answers_of_deliveries_is_heard_of_the_batch_at_once() -> None:
-    lane = a_lane()
-    lane.source.settles_at_once = True  # type: ignore[misc]
+    context = a_lane()
+    context.source.settles_at_once = True  # type: ignore[misc]
 
     circuit = after_sending(
-        lane,
+        context,
         Sending(SOURCE_ARN, timedelta(), is_suspect=False, has_succeeded=True),
         Sending(SOURCE_ARN, timedelta(), is_suspect=True, has_succeeded=True),
         Sending(SOURCE_ARN, timedelta(), is_suspect=False, has_succeeded=False),
@@ -613,10 +617,10 @@ def test_of_letters_whose_outcome_comes_later_nothing_is_heard() -> None:
 
 
 def test_no_witness_is_asked_where_the_source_answers_itself() -> None:
-    lane = a_lane(state=State.OPEN, pending=(a_batch(),))
-    lane.source.settles_at_once = True  # type: ignore[misc]
+    context = a_lane(state=State.OPEN, pending=(a_batch(),))
+    context.source.settles_at_once = True  # type: ignore[misc]
 
-    assert not lane.wants_books(has_letters=True)
+    assert not context.wants_metrics(has_letters=True)
 
 
 # Whom it waits for.
@@ -641,12 +645,12 @@ def test_first_suspects_are_waited_for_where_a_success_did_not_wait_for_all_of_i
     in_source: int, unaccounted: int, sent_at: Any, awaits: bool
 ) -> None:
     success = a_judged(unaccounted=unaccounted, sent_at=sent_at)
-    lane = a_lane(judged=(success,), window=100)
-    lane.facts = replace(FACTS, visible=0, in_flight=in_source, delayed=0)
+    context = a_lane(judged=(success,), window=100)
+    context.facts = replace(FACTS, visible=0, in_flight=in_source, delayed=0)
     letters = [Case(letter=a_letter(message_id=f"m{n}")) for n in range(CONTROLS_AMONG)]
 
-    lane.open_gate(NOW)
-    decided = lane.decide(letters, [0.0] * len(letters), TERMS, NOW, is_end=True)
+    context.open_gate(NOW)
+    decided = context.decide(letters, [0.0] * len(letters), TERMS, NOW, is_end=True)
 
     held = [what for _, what in decided if isinstance(what, Hold)]
     assert bool(held) is awaits
@@ -655,7 +659,7 @@ def test_first_suspects_are_waited_for_where_a_success_did_not_wait_for_all_of_i
 
 def verdict_on(*, live: Live) -> Judged:
     batch = a_batch(size=4)
-    known = Evidence(succeeded=3, live=live, met=4, deleted=3, were_tried=True, has_books=True)
+    known = Evidence(succeeded=3, live=live, met=4, deleted=3, were_tried=True, has_metrics=True)
     judged, _ = judging.judge(
         a_circuit(pending=(batch,)),
         {batch.id: known},

@@ -6,19 +6,19 @@ from datetime import timedelta
 from typing import Any
 
 from smart_redriver.engine.model.circuit import Circuit
+from smart_redriver.engine.model.fifo_counts import BatchCounts
 from smart_redriver.engine.model.permit import REPORTS_EXPECTED
-from smart_redriver.engine.model.tally import Tally
 from smart_redriver.engine.triage.case import Case, GroupView
 from smart_redriver.engine.triage.decision import Redrive
 from smart_redriver.engine.triage.ledger import Status
-from smart_redriver.engine.triage.ordered import Sight, is_out_of_sight
+from smart_redriver.engine.triage.ordered import LookAhead, is_out_of_sight
 from tests.unit.examples import NOW, a_circuit, a_letter, an_entry
 from tests.unit.situations import redrive
 
 
-def tally(unseen: int, *, suspects: int = 0, **known: Any) -> Tally:
+def batch_counts(unseen: int, *, suspects: int = 0, **known: Any) -> BatchCounts:
     at = NOW - timedelta(minutes=5)
-    return Tally(
+    return BatchCounts(
         batch=7,
         sent_at=at,
         sent_by=at,
@@ -30,8 +30,8 @@ def tally(unseen: int, *, suspects: int = 0, **known: Any) -> Tally:
     )
 
 
-def after(*tallies: Tally, **changes: Any) -> Circuit:
-    return a_circuit(tallies=tallies, **changes)
+def after(*counted_batches: BatchCounts, **changes: Any) -> Circuit:
+    return a_circuit(counted_batches=counted_batches, **changes)
 
 
 def due(
@@ -44,12 +44,12 @@ def due(
 
 
 def going(circuit: Circuit, letters: list[tuple[Case, Redrive]]) -> list[str]:
-    some, waiting = Sight(circuit, NOW).let_through(letters)
+    some, waiting = LookAhead(circuit, NOW).let_through(letters)
     assert len(some) + len(waiting) == len(letters)
     return [case.message_id for case, _ in some]
 
 
-GOOD = tally(1, succeeded=1)
+GOOD = batch_counts(1, succeeded=1)
 
 
 def test_the_first_of_them_goes_alone_and_others_go_as_they_come() -> None:
@@ -63,18 +63,20 @@ def test_four_times_as_many_go_as_were_accounted_for() -> None:
 
 
 def test_those_that_are_out_take_the_places_of_others() -> None:
-    assert going(after(GOOD, tally(3)), due(*"abc")) == ["a"]
+    assert going(after(GOOD, batch_counts(3)), due(*"abc")) == ["a"]
 
 
 def test_where_the_consumer_reports_all_go() -> None:
-    assert going(after(tally(3), heard_at=NOW - timedelta(hours=1)), due(*"abc")) == list("abc")
+    assert going(after(batch_counts(3), heard_at=NOW - timedelta(hours=1)), due(*"abc")) == list(
+        "abc"
+    )
 
 
 def test_a_consumer_that_has_not_reported_for_a_day_is_not_expected_to() -> None:
     last = NOW - REPORTS_EXPECTED
 
-    assert going(after(tally(3), heard_at=last), due(*"abc")) == list("abc")
-    assert going(after(tally(3), heard_at=last - timedelta(seconds=1)), due(*"abc")) == []
+    assert going(after(batch_counts(3), heard_at=last), due(*"abc")) == list("abc")
+    assert going(after(batch_counts(3), heard_at=last - timedelta(seconds=1)), due(*"abc")) == []
 
 
 def test_suspects_go_by_themselves_when_nothing_is_out() -> None:
@@ -84,21 +86,21 @@ def test_suspects_go_by_themselves_when_nothing_is_out() -> None:
 
 
 def test_others_wait_for_a_suspect_until_nothing_is_out() -> None:
-    assert going(after(GOOD, tally(1)), [*due("a"), *due("suspect", strikes=2)]) == []
+    assert going(after(GOOD, batch_counts(1)), [*due("a"), *due("suspect", strikes=2)]) == []
 
 
 def test_after_a_suspect_it_is_the_others_turn() -> None:
-    was_suspect = tally(1, suspects=1, succeeded=1)
+    was_suspect = batch_counts(1, suspects=1, succeeded=1)
 
     assert going(after(was_suspect), [*due("a"), *due("suspect", strikes=2)]) == ["a"]
     assert going(after(was_suspect), due("suspect", strikes=2)) == ["suspect"]
 
 
 def test_the_rounds_of_a_pass_share_what_may_go() -> None:
-    sight = Sight(after(GOOD), NOW)
+    look_ahead = LookAhead(after(GOOD), NOW)
 
-    first, _ = sight.let_through(due(*"abc"))
-    second, waiting = sight.let_through([*due("d", "e"), *due("suspect", strikes=1)])
+    first, _ = look_ahead.let_through(due(*"abc"))
+    second, waiting = look_ahead.let_through([*due("d", "e"), *due("suspect", strikes=1)])
 
     assert len(first) == 3
     assert second == []
@@ -106,10 +108,10 @@ def test_the_rounds_of_a_pass_share_what_may_go() -> None:
 
 
 def test_after_a_suspect_nobody_out_of_sight_follows_in_its_pass() -> None:
-    sight = Sight(after(GOOD), NOW)
+    look_ahead = LookAhead(after(GOOD), NOW)
 
-    first, _ = sight.let_through(due("suspect", strikes=1))
-    second, waiting = sight.let_through(due(*"abc"))
+    first, _ = look_ahead.let_through(due("suspect", strikes=1))
+    second, waiting = look_ahead.let_through(due(*"abc"))
 
     assert (len(first), len(second), len(waiting)) == (1, 0, 3)
 

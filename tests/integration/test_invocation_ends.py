@@ -1,4 +1,4 @@
-"""When a visit ends: in time for the schedule's next tick to go on."""
+"""When an invocation ends: in time for the schedule's next tick to go on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.passes.redrive_pass import run_visit
+from smart_redriver.engine.passes.redrive_pass import run_invocation
 from smart_redriver.engine.passes.reporting import LISTENING_SECONDS
 from smart_redriver.engine.report import Report
 from smart_redriver.engine.wiring import Queues, make_tools
@@ -36,11 +36,11 @@ def test_a_visit_that_could_go_on_ends_just_before_a_tick(
         journal=lambda _event, /, **_fields: None,
         clock=account.now,
         rng=Random(0),
-        owner="the visit",
+        owner="the invocation",
     )
 
     deadline: datetime = began + PASS_TIME
-    for _ in run_visit(
+    for _ in run_invocation(
         tools, Settings(), deadline=deadline, pause=lambda s: account.advance(seconds=s)
     ):
         pass

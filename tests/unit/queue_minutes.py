@@ -1,4 +1,4 @@
-"""Books of a source queue, written minute by minute: what a consumer did with what was sent to it."""
+"""Metrics of a source queue, written minute by minute: what a consumer did with what was sent to it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any, Self
 
 from smart_redriver.engine.model.batch import Batch, Judged
-from smart_redriver.engine.model.books import PERIOD, Books, Minute
 from smart_redriver.engine.model.evidence import Evidence, gather_evidence
+from smart_redriver.engine.model.queue_metrics import PERIOD, Minute, QueueMetrics
 from tests.unit.examples import NOW, a_batch, ago
 
 #: A minute before the ordinary batch, which was sent ten minutes ago.
@@ -17,8 +17,8 @@ BEGIN = ago(minutes=11)
 MAX_RECEIVES = 3
 
 
-class BookKeeper:
-    """Keeps a queue's books as SQS would: every minute with its counters, and its gauges as they stand at its end.
+class MinuteKeeper:
+    """Keeps a queue's metrics as SQS would: every minute with its counters, and its gauges as they stand at its end.
 
     It begins with `present` messages that were there before. All that is said of a minute is in messages.
     """
@@ -54,8 +54,8 @@ class BookKeeper:
         return self.quiet(max(0, (instant - self._next) // PERIOD))
 
     @property
-    def books(self) -> Books:
-        return Books(tuple(self._minutes))
+    def metrics(self) -> QueueMetrics:
+        return QueueMetrics(tuple(self._minutes))
 
     def _enter(self, **counted: int) -> Self:
         self._minutes.append(Minute(at=self._next, **counted))
@@ -69,6 +69,6 @@ def a_minute(minutes_ago: int, **changes: Any) -> Minute:
     return Minute(at=NOW - timedelta(minutes=minutes_ago), **usual | changes)
 
 
-def known(keeper: BookKeeper, *others: Batch | Judged, batch: Batch | None = None) -> Evidence:
+def known(keeper: MinuteKeeper, *others: Batch | Judged, batch: Batch | None = None) -> Evidence:
     """What is known of the ordinary batch, or of `batch`, beside others of ours."""
-    return gather_evidence(batch or a_batch(), others, keeper.books, max_receives=MAX_RECEIVES)
+    return gather_evidence(batch or a_batch(), others, keeper.metrics, max_receives=MAX_RECEIVES)

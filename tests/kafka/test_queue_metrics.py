@@ -6,9 +6,9 @@ import pytest
 
 from fakes.kafka import FakeLog
 from smart_redriver.engine.errors import CallFailed
+from smart_redriver.kafka.engine.queue_metrics import LIVE_BEFORE, TopicMetricsReader
 from smart_redriver.kafka.engine.records import Partition
 from smart_redriver.kafka.engine.shelf import Shelf
-from smart_redriver.kafka.engine.witness import LIVE_BEFORE, LiveWitness
 from tests.kafka.bench import GROUP, Bench
 
 
@@ -17,23 +17,23 @@ def boom(_):
 
 
 class Seen:
-    """A witness over a bench's log, with its books from the beginning."""
+    """A reader over a bench's log, with its metrics from the beginning."""
 
     def __init__(self, **differs) -> None:
         self.bench = Bench(**differs)
         self.start = self.bench.clock.now()
         self.shelf = Shelf(self.bench.log, self.bench.place)
-        self.witness = LiveWitness(
+        self.metrics_reader = TopicMetricsReader(
             self.bench.log, self.shelf, self.bench.place, self.bench.clock.now
         )
-        self.witness.look()
+        self.metrics_reader.look()
 
     def minute(self) -> None:
         self.bench.clock.advance(60)
-        self.witness.look()
+        self.metrics_reader.look()
 
-    def books(self):
-        return self.witness.since(self.start, self.bench.clock.now(), "orders").minutes
+    def metrics(self):
+        return self.metrics_reader.since(self.start, self.bench.clock.now(), "orders").minutes
 
 
 def test_what_is_passed_and_not_dead_has_succeeded():
@@ -42,7 +42,7 @@ def test_what_is_passed_and_not_dead_has_succeeded():
     seen.bench.work(lambda value: "Boom" if value in (b"a", b"b") else None)
     seen.minute()
 
-    (first,) = seen.books()
+    (first,) = seen.metrics()
 
     assert (first.sent, first.received, first.deleted, first.held) == (5, 5, 3, 0)
 
@@ -52,7 +52,7 @@ def test_what_waits_is_neither_done_nor_failed():
     seen.bench.produce(*"abc")
     seen.minute()
 
-    (first,) = seen.books()
+    (first,) = seen.metrics()
 
     assert (first.sent, first.deleted, first.visible) == (3, 0, 3)
 
@@ -69,17 +69,17 @@ def test_a_failure_that_is_not_committed_past_yet_takes_no_success_away_for_good
     seen.bench.work()
     seen.minute()
 
-    assert sum(one.deleted for one in seen.books()) == 1
+    assert sum(one.deleted for one in seen.metrics()) == 1
 
 
 def test_redriven_messages_alone_are_no_live_traffic():
     seen = Seen()
     seen.bench.produce("a")
-    seen.witness.sent("orders", 1)
+    seen.metrics_reader.sent("orders", 1)
     seen.bench.work()
     seen.minute()
 
-    assert seen.books() == ()
+    assert seen.metrics() == ()
 
 
 def test_a_group_that_commits_before_it_fails_tells_nothing():
@@ -88,7 +88,7 @@ def test_a_group_that_commits_before_it_fails_tells_nothing():
     seen.bench.work()
     seen.minute()
 
-    assert seen.books() == ()
+    assert seen.metrics() == ()
 
 
 def test_a_topic_that_was_made_anew_begins_anew():
@@ -101,7 +101,7 @@ def test_a_topic_that_was_made_anew_begins_anew():
     seen.bench.log.commit(GROUP, {Partition("orders", 0): 0})
     seen.minute()
 
-    assert seen.books() == ()
+    assert seen.metrics() == ()
 
 
 def test_a_quiet_hour_has_a_minute_each():
@@ -109,10 +109,10 @@ def test_a_quiet_hour_has_a_minute_each():
     seen.bench.produce("a")
     seen.bench.work()
     seen.bench.clock.advance(timedelta(hours=1).total_seconds())
-    seen.witness.look()
+    seen.metrics_reader.look()
 
-    assert len(seen.books()) == 60
-    assert sum(one.deleted for one in seen.books()) == 1
+    assert len(seen.metrics()) == 60
+    assert sum(one.deleted for one in seen.metrics()) == 1
 
 
 def test_what_could_not_be_asked_is_told_to_who_asks(monkeypatch):
@@ -122,10 +122,10 @@ def test_what_could_not_be_asked_is_told_to_who_asks(monkeypatch):
         raise CallFailed("FetchOffsets", "NoAnswer")
 
     monkeypatch.setattr(seen.bench.log, "committed", refuse)
-    seen.witness.look()
+    seen.metrics_reader.look()
 
     with pytest.raises(CallFailed):
-        seen.books()
+        seen.metrics()
 
 
 def test_live_traffic_shows_that_the_consumer_is_well_again():
@@ -154,12 +154,14 @@ def test_what_was_written_in_the_minutes_before_the_first_look_is_known():
         bench.produce(*(f"{minute} {n}" for n in range(minute)))
         bench.work()
         bench.clock.advance(60)
-    witness = LiveWitness(bench.log, Shelf(bench.log, bench.place), bench.place, bench.clock.now)
-    witness.look()
+    metrics_reader = TopicMetricsReader(
+        bench.log, Shelf(bench.log, bench.place), bench.place, bench.clock.now
+    )
+    metrics_reader.look()
     now = bench.clock.now()
 
-    told = witness.since(now, now, "orders").sent_before
-    later = witness.since(now, now + 2 * LIVE_BEFORE, "orders").sent_before
+    told = metrics_reader.since(now, now, "orders").sent_before
+    later = metrics_reader.since(now, now + 2 * LIVE_BEFORE, "orders").sent_before
 
     assert [sent for _, sent in told] == [3, 4, 5, 6, 7]
     assert told[-1][0] == now.replace(second=0, microsecond=0) - timedelta(minutes=1)
@@ -178,12 +180,12 @@ def test_a_cluster_that_does_not_know_when_records_were_written_keeps_no_book_fr
     seen.bench.work()
     seen.minute()
 
-    assert sum(one.sent for one in seen.books()) == 1
+    assert sum(one.sent for one in seen.metrics()) == 1
 
 
 def dying(seen):
     seen.shelf.look()
-    return seen.witness.dying("orders")
+    return seen.metrics_reader.dying("orders")
 
 
 def test_producers_messages_that_die_are_seen_for_ten_seconds():

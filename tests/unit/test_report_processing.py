@@ -25,14 +25,14 @@ from smart_redriver.engine.reports.processing import (
     INTERRUPTED,
     NO_LONGER_OUT,
     UNKNOWN_LETTER,
-    Hearing,
-    Told,
-    hear,
-    with_kept_trail,
+    ProcessedReports,
+    ReceivedOutcome,
+    process_reports,
+    with_kept_metadata,
 )
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ledger import Entry, Status
-from tests.unit.examples import NOW, QUEUE, a_returned_letter, a_trail, ago, an_entry
+from tests.unit.examples import NOW, QUEUE, a_returned_letter, ago, an_entry, some_metadata
 from tests.unit.outcomes import (
     MAX_RECEIVES,
     a_failure,
@@ -48,43 +48,43 @@ DECLINED = (CauseCount(cause="Declined", letters=1),)
 RETURNED = an_entry(status=Status.RETURNED)
 
 
-def of_batch(hearing: Hearing) -> Heard:
+def of_batch(processed: ProcessedReports) -> Heard:
     """What was heard of batch 7."""
-    return hearing.heard.get(BATCH, Heard())
+    return processed.heard.get(BATCH, Heard())
 
 
-def changed(hearing: Hearing, original_id: str = "first") -> Entry:
-    return hearing.entries[original_id]
+def changed(processed: ProcessedReports, original_id: str = "first") -> Entry:
+    return processed.entries[original_id]
 
 
 # What an outcome of a letter that is out changes.
 
 
 def test_a_success_settles_the_letter() -> None:
-    hearing = heard(an_outcome())
+    processed = heard(an_outcome())
 
-    entry = changed(hearing)
+    entry = changed(processed)
     assert (entry.status, entry.is_settled) == (Status.SUCCEEDED, True)
-    assert of_batch(hearing) == Heard(succeeded=1)
-    assert (hearing.counts, hearing.details) == (Counter(succeeded=1), {})
+    assert of_batch(processed) == Heard(succeeded=1)
+    assert (processed.counts, processed.details) == (Counter(succeeded=1), {})
 
 
 def test_a_failed_try_that_is_not_the_last_is_a_try_and_its_cause() -> None:
-    hearing = heard(a_failure(1))
+    processed = heard(a_failure(1))
 
-    entry = changed(hearing)
+    entry = changed(processed)
     assert (entry.status, entry.is_settled, entry.failed_tries) == (Status.REDRIVEN, False, 1)
     assert entry.cause == "Declined"
-    assert of_batch(hearing) == Heard(tries=1, causes=DECLINED)
-    assert hearing.details == {}
+    assert of_batch(processed) == Heard(tries=1, causes=DECLINED)
+    assert processed.details == {}
 
 
 def test_the_last_failed_try_is_a_failed_letter_with_all_its_tries() -> None:
-    hearing = heard(a_failure())
+    processed = heard(a_failure())
 
-    assert changed(hearing).is_settled
-    assert of_batch(hearing) == Heard(failed=1, tries=3, causes=DECLINED)
-    assert hearing.details["first"].outcome == a_failure()
+    assert changed(processed).is_settled
+    assert of_batch(processed) == Heard(failed=1, tries=3, causes=DECLINED)
+    assert processed.details["first"].outcome == a_failure()
 
 
 @pytest.mark.parametrize(
@@ -95,48 +95,48 @@ def test_the_last_failed_try_is_a_failed_letter_with_all_its_tries() -> None:
 def test_a_failure_of_which_nothing_else_was_expected_is_a_suspects(
     entry: Entry, canaries: frozenset[str]
 ) -> None:
-    hearing = heard(a_failure(), entries=ledger(entry), canaries=canaries)
+    processed = heard(a_failure(), entries=ledger(entry), canaries=canaries)
 
-    assert (of_batch(hearing).failed, of_batch(hearing).suspects_failed) == (0, 1)
+    assert (of_batch(processed).failed, of_batch(processed).suspects_failed) == (0, 1)
 
 
 def test_a_letter_that_the_consumer_parked_is_parked_with_its_reason() -> None:
-    hearing = heard(a_parking())
+    processed = heard(a_parking())
 
-    entry = changed(hearing)
+    entry = changed(processed)
     assert (entry.status, entry.current_id, entry.park_reason) == (
         Status.PARKED,
         "third",
         "PERMANENT",
     )
     assert (entry.cause, entry.error) == ("BadOrder", "BadOrder: no items")
-    assert of_batch(hearing) == Heard(parked=1)
-    assert hearing.details["first"].outcome == a_parking()
+    assert of_batch(processed) == Heard(parked=1)
+    assert processed.details["first"].outcome == a_parking()
 
 
 def test_the_causes_of_a_batch_are_counted_at_each_letters_first_failed_try() -> None:
-    hearing = heard(a_failure(1), a_failure(2, error_class="Timeout"), a_failure(3))
+    processed = heard(a_failure(1), a_failure(2, error_class="Timeout"), a_failure(3))
 
-    assert of_batch(hearing) == Heard(failed=1, tries=3, causes=DECLINED)
-    assert changed(hearing).cause == "Declined"
+    assert of_batch(processed) == Heard(failed=1, tries=3, causes=DECLINED)
+    assert changed(processed).cause == "Declined"
 
 
 def test_a_letter_that_succeeds_after_a_failed_try_speaks_for_its_cause() -> None:
     entry = an_entry(last_redrive=ago(minutes=1))
 
-    hearing = heard(a_failure(1), an_outcome(receive_count=2), entries=ledger(entry))
+    processed = heard(a_failure(1), an_outcome(receive_count=2), entries=ledger(entry))
 
-    assert hearing.recovered == {(QUEUE, "Declined"): [ago(minutes=1)]}
-    assert of_batch(hearing) == Heard(succeeded=1, tries=1, causes=DECLINED)
+    assert processed.recovered == {(QUEUE, "Declined"): [ago(minutes=1)]}
+    assert of_batch(processed) == Heard(succeeded=1, tries=1, causes=DECLINED)
 
 
 def test_a_letter_that_a_person_sent_is_in_no_batch() -> None:
     entry = an_entry(status=Status.REPLAYED, batch=None)
 
-    hearing = heard(an_outcome(batch=0), entries=ledger(entry))
+    processed = heard(an_outcome(batch=0), entries=ledger(entry))
 
-    assert changed(hearing).status is Status.SUCCEEDED
-    assert hearing.heard == {}
+    assert changed(processed).status is Status.SUCCEEDED
+    assert processed.heard == {}
 
 
 def test_what_a_letter_failed_of_is_kept_as_short_as_the_ledger_wants_it() -> None:
@@ -169,16 +169,16 @@ def test_what_a_letter_failed_of_is_kept_as_short_as_the_ledger_wants_it() -> No
 def test_a_claim_that_is_not_of_the_copy_that_is_out_is_left_out(
     outcome: DeliveryOutcome, why: str
 ) -> None:
-    hearing = heard(outcome)
+    processed = heard(outcome)
 
-    assert hearing.counts == Counter({why: 1})
-    assert (hearing.entries, hearing.details, hearing.heard) == ({}, {}, {})
+    assert processed.counts == Counter({why: 1})
+    assert (processed.entries, processed.details, processed.heard) == ({}, {}, {})
 
 
 def test_a_letter_of_another_queue_that_is_served_is_not_this_ones() -> None:
-    hearing = heard(an_outcome(), entries=ledger(an_entry(queue="refunds")))
+    processed = heard(an_outcome(), entries=ledger(an_entry(queue="refunds")))
 
-    assert hearing.counts == Counter({ANOTHER_COPY: 1})
+    assert processed.counts == Counter({ANOTHER_COPY: 1})
 
 
 @pytest.mark.parametrize("outcome", [an_outcome(), a_failure(1), a_failure(), a_parking()])
@@ -191,52 +191,52 @@ def test_what_is_told_twice_counts_once(outcome: DeliveryOutcome) -> None:
 
 
 def test_tries_without_a_receive_count_are_one_however_often_they_are_told() -> None:
-    hearing = heard(*[a_failure(None)] * 10_000)
+    processed = heard(*[a_failure(None)] * 10_000)
 
-    assert (changed(hearing).failed_tries, changed(hearing).is_settled) == (1, False)
-    assert of_batch(hearing) == Heard(tries=1, causes=DECLINED)
-    assert hearing.counts == Counter({"failed": 1, HEARD_BEFORE: 9_999})
+    assert (changed(processed).failed_tries, changed(processed).is_settled) == (1, False)
+    assert of_batch(processed) == Heard(tries=1, causes=DECLINED)
+    assert processed.counts == Counter({"failed": 1, HEARD_BEFORE: 9_999})
 
 
 def test_a_receive_that_sqs_cannot_have_made_is_the_last() -> None:
-    hearing = heard(a_failure(10**12))
+    processed = heard(a_failure(10**12))
 
-    assert changed(hearing).failed_tries == MAX_RECEIVES
-    assert of_batch(hearing).tries == MAX_RECEIVES
+    assert changed(processed).failed_tries == MAX_RECEIVES
+    assert of_batch(processed).tries == MAX_RECEIVES
 
 
 @pytest.mark.parametrize("first", [an_outcome(receive_count=3), a_parking(receive_count=3)])
 def test_a_failed_try_that_is_told_after_its_end_is_too_late(first: DeliveryOutcome) -> None:
-    hearing = heard(first, a_failure(1), a_failure(2))
+    processed = heard(first, a_failure(1), a_failure(2))
 
-    assert changed(hearing) == changed(heard(first))
-    assert hearing.counts[HEARD_BEFORE] == 2
+    assert changed(processed) == changed(heard(first))
+    assert processed.counts[HEARD_BEFORE] == 2
 
 
 def test_a_failed_try_that_is_told_after_a_later_one_adds_nothing() -> None:
-    hearing = heard(a_failure(2), a_failure(1, error_class="Timeout"))
+    processed = heard(a_failure(2), a_failure(1, error_class="Timeout"))
 
-    assert changed(hearing).failed_tries == 2
-    assert changed(hearing).cause == "Declined"
-    assert of_batch(hearing) == Heard(tries=2, causes=DECLINED)
+    assert changed(processed).failed_tries == 2
+    assert changed(processed).cause == "Declined"
+    assert of_batch(processed) == Heard(tries=2, causes=DECLINED)
 
 
 @pytest.mark.parametrize("outcome", [an_outcome(), a_parking()])
 def test_a_letter_that_is_back_has_neither_succeeded_nor_been_parked(
     outcome: DeliveryOutcome,
 ) -> None:
-    hearing = heard(outcome, entries=ledger(RETURNED))
+    processed = heard(outcome, entries=ledger(RETURNED))
 
-    assert hearing.counts == Counter({NO_LONGER_OUT: 1})
-    assert hearing.entries == {}
+    assert processed.counts == Counter({NO_LONGER_OUT: 1})
+    assert processed.entries == {}
 
 
 def test_why_a_letter_that_is_back_failed_is_learnt_late_and_counted_by_nobody() -> None:
-    hearing = heard(a_failure(), entries=ledger(RETURNED))
+    processed = heard(a_failure(), entries=ledger(RETURNED))
 
-    assert (changed(hearing).status, changed(hearing).cause) == (Status.RETURNED, "Declined")
-    assert (hearing.heard, hearing.recovered) == ({}, {})
-    assert "first" in hearing.details
+    assert (changed(processed).status, changed(processed).cause) == (Status.RETURNED, "Declined")
+    assert (processed.heard, processed.recovered) == ({}, {})
+    assert "first" in processed.details
 
 
 @pytest.mark.parametrize("outcome", [an_outcome(), a_failure(), a_parking()])
@@ -245,9 +245,9 @@ def test_what_is_told_after_a_further_redrive_is_of_an_earlier_copy(
 ) -> None:
     again = an_entry(current_id="third", replaced_ids=("first", "second"), batch=9, redrive_count=2)
 
-    hearing = heard(outcome, entries=ledger(again))
+    processed = heard(outcome, entries=ledger(again))
 
-    assert hearing.counts == Counter({ANOTHER_COPY: 1})
+    assert processed.counts == Counter({ANOTHER_COPY: 1})
 
 
 @pytest.mark.parametrize("status", [Status.PARKED, Status.DELETED])
@@ -255,30 +255,30 @@ def test_what_is_told_after_a_further_redrive_is_of_an_earlier_copy(
 def test_a_letter_that_was_put_away_stays_where_it_is(
     outcome: DeliveryOutcome, status: Status
 ) -> None:
-    hearing = heard(outcome, entries=ledger(an_entry(status=status)))
+    processed = heard(outcome, entries=ledger(an_entry(status=status)))
 
-    assert hearing.entries == {}
-    assert hearing.counts == Counter({NO_LONGER_OUT: 1})
+    assert processed.entries == {}
+    assert processed.counts == Counter({NO_LONGER_OUT: 1})
 
 
 # First visits.
 
 
 def test_how_a_message_failed_that_becomes_a_letter_is_there_when_it_does() -> None:
-    hearing = heard(a_first_failure())
+    processed = heard(a_first_failure())
 
-    entry = changed(hearing, "new")
+    entry = changed(processed, "new")
     assert (entry.status, entry.cause, entry.batch) == (Status.FAILED, "Declined", None)
     assert (entry.first_seen, entry.redrive_count) == (NOW, 0)
-    assert hearing.details["new"].outcome == a_first_failure()
-    assert hearing.heard == {}
+    assert processed.details["new"].outcome == a_first_failure()
+    assert processed.heard == {}
 
 
 def test_a_message_that_will_be_tried_again_is_no_letter_yet() -> None:
-    hearing = heard(a_first_failure(1), a_first_failure(2))
+    processed = heard(a_first_failure(1), a_first_failure(2))
 
-    assert (hearing.entries, hearing.details) == ({}, {})
-    assert hearing.counts == Counter(failed=2)
+    assert (processed.entries, processed.details) == ({}, {})
+    assert processed.counts == Counter(failed=2)
 
 
 def test_who_does_not_say_which_receive_it_was_may_mean_the_last() -> None:
@@ -288,18 +288,18 @@ def test_who_does_not_say_which_receive_it_was_may_mean_the_last() -> None:
 def test_who_does_not_say_of_a_fifo_queue_which_receive_it_was_does_not_mean_the_last() -> None:
     name = f"{QUEUE}.fifo"
 
-    def of_fifo(max_receives: int) -> Hearing:
-        told = Told(outcome=a_first_failure(None, queue=name), at=NOW)
-        return hear([told], {}, {name: max_receives})
+    def of_fifo(max_receives: int) -> ProcessedReports:
+        told = ReceivedOutcome(outcome=a_first_failure(None, queue=name), at=NOW)
+        return process_reports([told], {}, {name: max_receives})
 
     assert of_fifo(MAX_RECEIVES).entries == {}
     assert changed(of_fifo(1), "new").status is Status.FAILED, "there is no other"
 
 
 def test_a_message_that_succeeded_at_its_first_visit_is_nobodys_letter() -> None:
-    hearing = heard(a_first_failure(1, result=Result.SUCCEEDED, error_class=None))
+    processed = heard(a_first_failure(1, result=Result.SUCCEEDED, error_class=None))
 
-    assert (hearing.entries, hearing.counts) == ({}, Counter(succeeded=1))
+    assert (processed.entries, processed.counts) == ({}, Counter(succeeded=1))
 
 
 def test_a_message_that_its_consumer_parked_at_once_is_known_as_parked() -> None:
@@ -311,41 +311,43 @@ def test_a_message_that_its_consumer_parked_at_once_is_known_as_parked() -> None
 
 
 def test_the_last_failure_of_a_first_visit_is_told_twice_and_noted_once() -> None:
-    hearing = heard(a_first_failure(), a_first_failure())
+    processed = heard(a_first_failure(), a_first_failure())
 
-    assert hearing.counts == Counter({"failed": 1, HEARD_BEFORE: 1})
+    assert processed.counts == Counter({"failed": 1, HEARD_BEFORE: 1})
 
 
 def test_a_permanent_error_that_was_not_parked_is_noted_for_triage() -> None:
     assert changed(heard(a_failure(1, permanent=True))).is_permanent
 
 
-# A copy without room for its trail.
+# A copy without room for its metadata.
 
 
-def test_a_copy_whose_trail_the_ledger_keeps_is_its_letter_all_the_same() -> None:
-    bare = Told(outcome=a_failure(original_id="second", batch=None, generation=None), at=NOW)
+def test_a_copy_whose_metadata_the_ledger_keeps_is_its_letter_all_the_same() -> None:
+    bare = ReceivedOutcome(
+        outcome=a_failure(original_id="second", batch=None, generation=None), at=NOW
+    )
 
-    outcome = with_kept_trail(bare, {"second": a_trail()}).outcome
+    outcome = with_kept_metadata(bare, {"second": some_metadata()}).outcome
 
     assert outcome == a_failure()
 
 
 @pytest.mark.parametrize(
-    ("outcome", "trails"),
+    ("outcome", "metadata"),
     [
         (a_first_failure(), {}),
-        (a_first_failure(), {"second": a_trail()}),
-        (a_first_failure(message_id="second"), {"second": a_trail(queue="invoices")}),
-        (a_failure(), {"second": a_trail(original_id="another's")}),
+        (a_first_failure(), {"second": some_metadata()}),
+        (a_first_failure(message_id="second"), {"second": some_metadata(queue="invoices")}),
+        (a_failure(), {"second": some_metadata(original_id="another's")}),
     ],
 )
-def test_no_other_outcome_is_given_a_trail(
-    outcome: DeliveryOutcome, trails: dict[str, Any]
+def test_no_other_outcome_is_given_metadata(
+    outcome: DeliveryOutcome, metadata: dict[str, Any]
 ) -> None:
-    told = Told(outcome=outcome, at=NOW)
+    told = ReceivedOutcome(outcome=outcome, at=NOW)
 
-    assert with_kept_trail(told, trails) == told
+    assert with_kept_metadata(told, metadata) == told
 
 
 # A claim that was not true.
@@ -446,10 +448,10 @@ def test_no_claim_makes_a_copy_one_to_discard(claims: list[DeliveryOutcome]) -> 
 def test_a_letter_that_succeeded_in_the_end_has_succeeded_in_whatever_order_it_is_told(
     outcomes: list[DeliveryOutcome],
 ) -> None:
-    hearing = heard(*outcomes)
+    processed = heard(*outcomes)
 
-    assert changed(hearing).status is Status.SUCCEEDED
-    assert replace(of_batch(hearing), tries=0, causes=()) == Heard(succeeded=1)
+    assert changed(processed).status is Status.SUCCEEDED
+    assert replace(of_batch(processed), tries=0, causes=()) == Heard(succeeded=1)
 
 
 # What a consumer says beside success and failure.
@@ -482,10 +484,10 @@ def test_a_message_that_was_never_redriven_may_name_a_time_too() -> None:
 
 
 def test_work_that_was_interrupted_speaks_neither_for_nor_against_anybody() -> None:
-    hearing = heard(a_failure(interrupted=True), a_first_failure(interrupted=True))
+    processed = heard(a_failure(interrupted=True), a_first_failure(interrupted=True))
 
-    assert hearing.counts == Counter({INTERRUPTED: 2})
-    assert (hearing.entries, hearing.heard, hearing.details) == ({}, {}, {})
+    assert processed.counts == Counter({INTERRUPTED: 2})
+    assert (processed.entries, processed.heard, processed.details) == ({}, {}, {})
 
 
 def test_a_success_of_a_message_that_was_never_redriven_shows_that_its_consumer_works() -> None:
@@ -500,6 +502,6 @@ def test_the_latest_of_such_successes_is_remembered_in_whichever_order_reports_c
     order: int,
 ) -> None:
     stranger = an_outcome(message_id="new", original_id="new", batch=None, generation=None)
-    told = [Told(outcome=stranger, at=at) for at in (ago(minutes=1), NOW)][::order]
+    told = [ReceivedOutcome(outcome=stranger, at=at) for at in (ago(minutes=1), NOW)][::order]
 
-    assert hear(told, {}, {QUEUE: MAX_RECEIVES}).live == {QUEUE: NOW}
+    assert process_reports(told, {}, {QUEUE: MAX_RECEIVES}).live == {QUEUE: NOW}

@@ -1,4 +1,4 @@
-"""The books of a source queue: what CloudWatch counted on it, minute by minute. Pure.
+"""The metrics of a source queue: what CloudWatch counted on it, minute by minute. Pure.
 
 What was sent is deleted, still there, or moved to the DLQ; so the counters and gauges of any span of time tell how
 many messages succeeded and how many failed, whatever the visibility timeout is. Counters are exact, but known one
@@ -121,7 +121,7 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
+class QueueMetrics:
     """The minutes that are known, in order of time.
 
     `has_gauges`: a queue is measured each minute, so that they end with what CloudWatch has told. What is only counted
@@ -133,7 +133,7 @@ class Books:
     has_gauges: bool = True
     sent_before: tuple[tuple[datetime, int], ...] = ()
 
-    def up_to_untold(self, sent: Iterable[tuple[datetime, datetime, int]]) -> Books:
+    def up_to_untold(self, sent: Iterable[tuple[datetime, datetime, int]]) -> QueueMetrics:
         """These, up to the first minute of which CloudWatch can't have told all: less was counted than was sent.
 
         `sent` are ours: from when to when, and how many. A call may count in the minute after it.

@@ -1,4 +1,4 @@
-"""The books of a function that is invoked asynchronously: what CloudWatch counted of it, as the books of a queue. Pure.
+"""The metrics of a function that is invoked asynchronously: what CloudWatch counted of it, as the metrics of a queue. Pure.
 
 Lambda holds events in a queue of its own, of which it tells no gauge. What it holds is reckoned: events received, less
 those that succeeded and those that were dropped, which go to the DLQ. That is true of a function that nobody invokes
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
 
-from smart_redriver.engine.model.books import Books, Minute
+from smart_redriver.engine.model.queue_metrics import Minute, QueueMetrics
 
 #: A throttled event comes again after five minutes at the latest.
 #: https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
@@ -42,32 +42,32 @@ class FunctionMinute:
         return self.invocations - self.errors
 
 
-def books_of_function(minutes: Sequence[FunctionMinute], minutes_to_fail: int) -> Books:
-    """The books for known minutes, in order and without a gap; none where they contradict each other.
+def metrics_of_function(minutes: Sequence[FunctionMinute], minutes_to_fail: int) -> QueueMetrics:
+    """The metrics for known minutes, in order and without a gap; none where they contradict each other.
 
     `minutes_to_fail` is how long an event that fails takes to be dropped. The first so many minutes only tell what may
-    still be there from before, and are not among the books. Where events succeed lately, the last ones are not, either:
-    the books end with those of which all had time to fail, or steady traffic would have books that never speak.
+    still be there from before, and are not among the metrics. Where events succeed lately, the last ones are not, either:
+    the metrics end with those of which all had time to fail, or steady traffic would have metrics that never speak.
     """
     held = _reckoned(minutes, minutes_to_fail)
     if held is None:
-        return Books()
+        return QueueMetrics()
     open_from = _open_from(minutes, minutes_to_fail)
     if all(one.succeeded == 0 for one in minutes[open_from:]):
-        return _books(minutes, held, minutes_to_fail, unshown=0)
+        return _metrics(minutes, held, minutes_to_fail, unshown=0)
     dropped_since = sum(one.dropped for one in minutes[open_from:])
     unshown = max(0, dropped_since - held[open_from - 1])
-    return _books(minutes[:open_from], held, minutes_to_fail, unshown=unshown)
+    return _metrics(minutes[:open_from], held, minutes_to_fail, unshown=unshown)
 
 
-def _books(
+def _metrics(
     minutes: Sequence[FunctionMinute],
     held: Sequence[int],
     minutes_to_fail: int,
     *,
     unshown: int,
-) -> Books:
-    """The books of these minutes. `unshown` of the last successes are of nobody known.
+) -> QueueMetrics:
+    """The metrics of these minutes. `unshown` of the last successes are of nobody known.
 
     What is dropped after the last minute may have been there at its end. Where less is reckoned to have been, as many
     successes were not those of events: whoever else invoked the function had them.
@@ -96,7 +96,7 @@ def _books(
                 delayed=still[place] - untried,
             )
         )
-    return Books(tuple(told), has_gauges=False)
+    return QueueMetrics(tuple(told), has_gauges=False)
 
 
 def _reckoned(minutes: Sequence[FunctionMinute], minutes_to_fail: int) -> list[int] | None:

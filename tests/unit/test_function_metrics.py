@@ -1,4 +1,4 @@
-"""A function's books: successes of its events and of nobody else, told when they are sure."""
+"""A function's metrics: successes of its events and of nobody else, told when they are sure."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.model.batch import Batch
-from smart_redriver.engine.model.books import Books
 from smart_redriver.engine.model.evidence import (
     Evidence,
     LiveOutcome,
     gather_evidence,
     live_outcome,
 )
-from smart_redriver.engine.model.function_books import FunctionMinute, books_of_function
-from smart_redriver.engine.targets.functions import LATENESS, FunctionBooks
+from smart_redriver.engine.model.function_metrics import FunctionMinute, metrics_of_function
+from smart_redriver.engine.model.queue_metrics import QueueMetrics
+from smart_redriver.engine.targets.functions import LATENESS, FunctionMetricsReader
 from tests.unit.examples import NOW, a_batch, ago
 from tests.unit.sqs_client import denial
 
@@ -120,10 +120,10 @@ class CloudWatch:
         }
 
 
-def books_of(past: Past, *, since: int = 60, later: int = 0) -> Books:
+def metrics_of(past: Past, *, since: int = 60, later: int = 0) -> QueueMetrics:
     cloudwatch = CloudWatch(past, later)
-    books = FunctionBooks(cloudwatch, lambda name: TIME_TO_FAIL)
-    return books.since(ago(minutes=since), NOW + timedelta(minutes=later), NAME)
+    metrics = FunctionMetricsReader(cloudwatch, lambda name: TIME_TO_FAIL)
+    return metrics.since(ago(minutes=since), NOW + timedelta(minutes=later), NAME)
 
 
 def batch(size: int, minutes: int) -> Batch:
@@ -136,8 +136,8 @@ def batch(size: int, minutes: int) -> Batch:
 
 
 def evidence(past: Past, size: int, minutes: int, *, later: int = 0) -> Evidence:
-    books = books_of(past, later=later)
-    return gather_evidence(batch(size, minutes), (), books, max_receives=3)
+    metrics = metrics_of(past, later=later)
+    return gather_evidence(batch(size, minutes), (), metrics, max_receives=3)
 
 
 def test_events_that_succeed_are_told_when_none_of_them_can_fail_any_more() -> None:
@@ -153,21 +153,21 @@ def test_events_that_succeed_are_told_when_none_of_them_can_fail_any_more() -> N
     assert told[settled:] == [3, 4] + [5] * (len(told) - settled - 2)
 
 
-def test_where_events_succeed_the_books_end_with_those_that_had_time_to_fail() -> None:
+def test_where_events_succeed_the_metrics_end_with_those_that_had_time_to_fail() -> None:
     """What came later is not told yet, and waits for nothing in them."""
     past = Past()
     for minutes in (20, 14, 13, 5):
         past.succeeds(minutes)
 
-    books = books_of(past)
+    metrics = metrics_of(past)
 
-    told = [(one.at, one.sent, one.deleted, one.held) for one in books.minutes if one.sent]
+    told = [(one.at, one.sent, one.deleted, one.held) for one in metrics.minutes if one.sent]
     assert told == [
         (ago(minutes=20), 1, 1, 0),
         (ago(minutes=14), 1, 1, 0),
         (ago(minutes=13), 1, 1, 0),
     ]
-    assert books.minutes[-1].at == ago(minutes=3 + MINUTES_TO_FAIL + 1)
+    assert metrics.minutes[-1].at == ago(minutes=3 + MINUTES_TO_FAIL + 1)
 
 
 def test_letters_beside_steady_traffic_are_shown_when_they_had_time_to_fail() -> None:
@@ -203,7 +203,7 @@ def test_where_every_try_fails_that_is_told_at_once() -> None:
         past.fails(5, waits=(0,))
 
     assert evidence(past, 5, 5).failed_tries == 5
-    assert live_outcome(books_of(past), ago(hours=1)) is LiveOutcome.FAILS
+    assert live_outcome(metrics_of(past), ago(hours=1)) is LiveOutcome.FAILS
 
 
 def test_tries_that_fail_while_others_may_be_succeeding_convict_nobody_yet() -> None:
@@ -230,7 +230,7 @@ def test_an_event_waits_for_its_next_try_or_for_its_first() -> None:
     past.count(RECEIVED, 6, times=3)
     past.is_invoked_otherwise(6, errors=1)
 
-    last = books_of(past).minutes[-1]
+    last = metrics_of(past).minutes[-1]
 
     assert (last.visible, last.delayed) == (2, 1)
 
@@ -251,9 +251,9 @@ def test_an_event_that_was_dropped_is_not_there_any_more(
     """Nor is one that was dropped before it was seen to be received."""
     counted = [{"dropped": first}, {}, {}, {}, {"received": 2}, {"dropped": dropped}, {}]
 
-    books = books_of_function(minutes_of(*counted), minutes_to_fail=3)
+    metrics = metrics_of_function(minutes_of(*counted), minutes_to_fail=3)
 
-    assert [one.held for one in books.minutes] == held
+    assert [one.held for one in metrics.minutes] == held
 
 
 @pytest.mark.parametrize(("place", "is_known"), [(0, True), (1, True), (2, False), (3, False)])
@@ -261,27 +261,27 @@ def test_an_event_that_was_dropped_is_not_there_any_more(
 def test_what_came_of_events_before_the_first_minutes_is_believed_of_these_alone(
     end: str, place: int, is_known: bool
 ) -> None:
-    """An event that was received before the books begin has failed or succeeded by then."""
+    """An event that was received before the metrics begin has failed or succeeded by then."""
     counted: list[dict[str, int]] = [{}, {}, {}, {}, {}, {}]
     counted[place] = {end: 1}
 
-    books = books_of_function(minutes_of(*counted), minutes_to_fail=2)
+    metrics = metrics_of_function(minutes_of(*counted), minutes_to_fail=2)
 
-    assert bool(books.minutes) == is_known
+    assert bool(metrics.minutes) == is_known
 
 
 def test_tries_of_minutes_that_are_settled_are_all_received_and_no_event_is_in_flight() -> None:
     counted = [{}, {"received": 3, "invocations": 4, "errors": 1}, {}, {}, {}]
 
-    books = books_of_function(minutes_of(*counted), minutes_to_fail=1)
+    metrics = metrics_of_function(minutes_of(*counted), minutes_to_fail=1)
 
-    assert [(one.received, one.deleted, one.in_flight) for one in books.minutes] == [
+    assert [(one.received, one.deleted, one.in_flight) for one in metrics.minutes] == [
         (4, 3, 0),
         (0, 0, 0),
         (0, 0, 0),
         (0, 0, 0),
     ]
-    assert not books.has_gauges
+    assert not metrics.has_gauges
 
 
 @pytest.mark.parametrize(("failed_at", "waiting"), [(3, (0, 1)), (2, (0, 1)), (1, (1, 0))])
@@ -293,7 +293,7 @@ def test_an_event_that_failed_lately_waits_for_its_next_try_and_one_that_failed_
     counted[failed_at] = {"invocations": 1, "errors": 1}
     counted[2] = counted[2] | {"received": 1}
 
-    last = books_of_function(minutes_of(*counted), minutes_to_fail=2).minutes[-1]
+    last = metrics_of_function(minutes_of(*counted), minutes_to_fail=2).minutes[-1]
 
     assert (last.visible, last.delayed) == waiting
 
@@ -301,9 +301,9 @@ def test_an_event_that_failed_lately_waits_for_its_next_try_and_one_that_failed_
 def test_an_event_that_fails_in_the_next_minute_has_not_been_tried_yet() -> None:
     counted = [{}, {}, {"received": 1}, {"invocations": 1, "errors": 1}]
 
-    books = books_of_function(minutes_of(*counted), minutes_to_fail=2)
+    metrics = metrics_of_function(minutes_of(*counted), minutes_to_fail=2)
 
-    assert [(one.visible, one.delayed) for one in books.minutes] == [(1, 0), (0, 1)]
+    assert [(one.visible, one.delayed) for one in metrics.minutes] == [(1, 0), (0, 1)]
 
 
 @pytest.mark.parametrize(
@@ -316,31 +316,31 @@ def test_of_the_last_successes_as_many_are_told_as_leave_what_was_dropped_since(
     last = {"received": 3, "invocations": 1, "dropped": dropped}
     counted = [{}, {}, {}, {"received": 1, "invocations": 1}, {"received": 1}, last]
 
-    books = books_of_function(minutes_of(*counted), minutes_to_fail=2)
+    metrics = metrics_of_function(minutes_of(*counted), minutes_to_fail=2)
 
-    assert [(one.deleted, one.held) for one in books.minutes] == told
+    assert [(one.deleted, one.held) for one in metrics.minutes] == told
 
 
 def test_an_event_of_the_very_first_minute_is_held_as_long_as_it_takes_to_fail() -> None:
-    books = books_of_function(minutes_of({"received": 1}, {}, {}, {}), minutes_to_fail=2)
+    metrics = metrics_of_function(minutes_of({"received": 1}, {}, {}, {}), minutes_to_fail=2)
 
-    assert [one.held for one in books.minutes] == [1, 0]
+    assert [one.held for one in metrics.minutes] == [1, 0]
 
 
 def test_an_event_that_nothing_came_of_is_not_there_again_when_another_is_received() -> None:
     counted: list[dict[str, int]] = [{"received": 1}, {}, {}, {}, {"received": 1}]
 
-    books = books_of_function(minutes_of(*counted), minutes_to_fail=2)
+    metrics = metrics_of_function(minutes_of(*counted), minutes_to_fail=2)
 
-    assert [one.held for one in books.minutes] == [1, 0, 1]
+    assert [one.held for one in metrics.minutes] == [1, 0, 1]
 
 
 def test_while_throttles_of_the_very_first_minutes_last_nothing_is_told() -> None:
     first = {"received": 2, "invocations": 1, "throttles": 1}
 
-    books = books_of_function(minutes_of(first, {}, {}, {}, {}), minutes_to_fail=2)
+    metrics = metrics_of_function(minutes_of(first, {}, {}, {}, {}), minutes_to_fail=2)
 
-    assert books.minutes == ()
+    assert metrics.minutes == ()
 
 
 @pytest.mark.parametrize(("throttled", "told"), [(2, 6), (3, 0), (5, 1), (8, 4), (9, 5)])
@@ -352,18 +352,18 @@ def test_while_a_throttled_event_may_come_again_all_minutes_since_stay_open(
     counted[throttled] = {"throttles": 1}
     counted[9] = counted[9] | {"received": 1, "invocations": 1}
 
-    assert len(books_of_function(minutes_of(*counted), minutes_to_fail=2).minutes) == told
+    assert len(metrics_of_function(minutes_of(*counted), minutes_to_fail=2).minutes) == told
 
 
 @pytest.mark.parametrize("since", [6, 30, 100])
-def test_a_function_that_is_invoked_otherwise_has_no_books(since: int) -> None:
+def test_a_function_that_is_invoked_otherwise_has_no_metrics(since: int) -> None:
     past = Past()
     past.is_invoked_otherwise(since)
 
-    assert books_of(past) == Books()
+    assert metrics_of(past) == QueueMetrics()
 
 
-def test_a_function_whose_events_come_and_go_all_the_time_has_books() -> None:
+def test_a_function_whose_events_come_and_go_all_the_time_has_metrics() -> None:
     """Some were under way when the look began."""
     past = Past()
     for minutes in range(4, 200):
@@ -375,7 +375,7 @@ def test_a_function_whose_events_come_and_go_all_the_time_has_books() -> None:
     seen = evidence(past, 5, 20)
 
     assert seen.live.succeeded > 15
-    assert live_outcome(books_of(past), ago(hours=1)) is LiveOutcome.SUCCEEDS
+    assert live_outcome(metrics_of(past), ago(hours=1)) is LiveOutcome.SUCCEEDS
 
 
 def test_successes_of_others_are_no_letters_that_were_dropped_after_them() -> None:
@@ -387,9 +387,9 @@ def test_successes_of_others_are_no_letters_that_were_dropped_after_them() -> No
     past.count(RECEIVED, 12, times=3)
     past.succeeds(5)
 
-    books = books_of(past)
+    metrics = metrics_of(past)
 
-    assert books.minutes[-1].at == ago(minutes=13)
+    assert metrics.minutes[-1].at == ago(minutes=13)
     assert evidence(past, 3, 14).succeeded == 0
 
 
@@ -406,7 +406,7 @@ def test_more_errors_than_invocations_are_none_that_can_be_believed() -> None:
     past = Past()
     past.count(ERRORS, 10)
 
-    assert books_of(past) == Books()
+    assert metrics_of(past) == QueueMetrics()
 
 
 COUNTS = st.dictionaries(st.integers(-30, 120), st.integers(1, 5), max_size=6)
@@ -512,24 +512,24 @@ def test_nor_does_one_whose_letters_are_throttled_before_they_fail(
 
 
 @given(st.data())
-def test_whatever_cloudwatch_counts_the_books_are_none_or_hold_together(
+def test_whatever_cloudwatch_counts_the_metrics_are_none_or_hold_together(
     data: st.DataObject,
 ) -> None:
     past = Past()
     for counted in past.metrics.values():
         counted.update(data.draw(COUNTS))
 
-    for one in books_of(past).minutes:
+    for one in metrics_of(past).minutes:
         assert min(one.sent, one.received, one.deleted, one.held) >= 0
         assert one.deleted <= one.received
 
 
 def test_a_functions_metrics_are_asked_for_by_its_name() -> None:
     cloudwatch = CloudWatch(Past())
-    books = FunctionBooks(cloudwatch, lambda name: TIME_TO_FAIL)
+    metrics = FunctionMetricsReader(cloudwatch, lambda name: TIME_TO_FAIL)
 
-    books.since(ago(minutes=10), NOW, "lambda:orders")
-    books.since(ago(minutes=10), NOW, "lambda:orders:live")
+    metrics.since(ago(minutes=10), NOW, "lambda:orders")
+    metrics.since(ago(minutes=10), NOW, "lambda:orders:live")
 
     first, second = (request["MetricDataQueries"] for request in cloudwatch.requests)
     dimensions = [one[0]["MetricStat"]["Metric"]["Dimensions"] for one in (first, second)]
@@ -541,15 +541,17 @@ def test_a_functions_metrics_are_asked_for_by_its_name() -> None:
 
 def test_what_is_not_over_for_long_enough_is_not_asked_for() -> None:
     cloudwatch = CloudWatch(Past())
-    books = FunctionBooks(cloudwatch, lambda name: TIME_TO_FAIL)
+    metrics = FunctionMetricsReader(cloudwatch, lambda name: TIME_TO_FAIL)
 
-    assert books.since(NOW - LATENESS, NOW, NAME) == Books()
+    assert metrics.since(NOW - LATENESS, NOW, NAME) == QueueMetrics()
     assert cloudwatch.requests == []
-    assert books.since(ago(minutes=10), NOW, NAME).minutes[0].at == ago(minutes=10)
+    assert metrics.since(ago(minutes=10), NOW, NAME).minutes[0].at == ago(minutes=10)
 
 
 def test_a_cloudwatch_that_does_not_answer_is_told() -> None:
     cloudwatch = CloudWatch(Past(), fault=denial("Throttling"))
 
     with pytest.raises(CallFailed, match="GetMetricData"):
-        FunctionBooks(cloudwatch, lambda name: TIME_TO_FAIL).since(ago(minutes=10), NOW, NAME)
+        FunctionMetricsReader(cloudwatch, lambda name: TIME_TO_FAIL).since(
+            ago(minutes=10), NOW, NAME
+        )

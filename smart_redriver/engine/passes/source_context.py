@@ -1,6 +1,6 @@
 """One source queue in a pass: its circuit, what it lets through, and the batch that this makes.
 
-Several queues can share a DLQ. Each has a lane of its own, so that nobody's healthy neighbour testifies for it.
+Several queues can share a DLQ. Each has a context of its own, so that nobody's healthy neighbour testifies for it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model import breaker, judging
 from smart_redriver.engine.model.batch import Batch, Judged
-from smart_redriver.engine.model.books import PERIOD, Account, Books, minute_of
 from smart_redriver.engine.model.causes import with_successes
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import (
@@ -32,6 +31,7 @@ from smart_redriver.engine.model.permit import (
     believes_successes,
     expects_reports,
 )
+from smart_redriver.engine.model.queue_metrics import PERIOD, Account, QueueMetrics, minute_of
 from smart_redriver.engine.model.rate import (
     AHEAD,
     AHEAD_AT_ONCE,
@@ -45,16 +45,16 @@ from smart_redriver.engine.model.rate import (
     felt,
 )
 from smart_redriver.engine.passes.circuit_keeper import CircuitKeeper, LostRace
-from smart_redriver.engine.passes.hands import Destination, Sending, completed, tally_of
+from smart_redriver.engine.passes.executor import Destination, Sending, batch_counts_of, completed
 from smart_redriver.engine.passes.ports import CountsSent, Source
-from smart_redriver.engine.reports.processing import Hearing
+from smart_redriver.engine.reports.processing import ProcessedReports
 from smart_redriver.engine.triage.admission import Admission
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.cause_gate import CauseGate
 from smart_redriver.engine.triage.decision import Decision
 from smart_redriver.engine.triage.triage import Terms
 
-#: The last minutes of the books that tell whether live messages still come.
+#: The last minutes of the metrics that tell whether live messages still come.
 LATELY = 5
 
 #: Returns seen, by the batch that they come from and whether the letter was a suspect.
@@ -62,7 +62,7 @@ Returns = Counter[tuple[int, bool]]
 
 
 @dataclass(kw_only=True)
-class Lane:
+class SourceContext:
     """A source, its circuit, and what the pass knows and does of it. `roll` jitters its cool-down."""
 
     source: Source
@@ -71,7 +71,7 @@ class Lane:
     roll: float
     is_paused: bool = False
     facts: QueueFacts | None = None
-    books: Books | None = None
+    metrics: QueueMetrics | None = None
     hint: Hint | None = None
     admission: Admission | None = None
     permit: Permit = field(default_factory=lambda: Permit(limit=0, reason=""))
@@ -85,7 +85,7 @@ class Lane:
     _sendings: list[Sending] = field(default_factory=list)
     _late: Returns = field(default_factory=Counter)
     _allowed: Permit = field(default_factory=lambda: Permit(limit=0, reason=""))
-    _allowed_by: tuple[Circuit | None, Books | None, datetime | None] = (None, None, None)
+    _allowed_by: tuple[Circuit | None, QueueMetrics | None, datetime | None] = (None, None, None)
 
     @property
     def circuit(self) -> Circuit:
@@ -116,9 +116,11 @@ class Lane:
         """Return the time from a letter's first try to its move to the DLQ, for a consumer that just fails."""
         return self.source.time_to_fail(self.known_facts, self.settings.max_receive_count)
 
-    def tallied_since(self) -> datetime | None:
-        """Return when the books begin to tell more about batches whose letters are kept."""
-        return min((one.sent_at for one in self.circuit.tallies if not one.is_over), default=None)
+    def counted_since(self) -> datetime | None:
+        """Return when the metrics begin to tell more about batches whose letters are kept."""
+        return min(
+            (one.sent_at for one in self.circuit.counted_batches if not one.is_over), default=None
+        )
 
     def sent_lately(self) -> list[tuple[datetime, datetime, int]]:
         """Batches without a verdict of which it is known what was sent: from when to when, and how many letters."""
@@ -126,14 +128,14 @@ class Lane:
             (one.sent_at, one.tried_by, one.size) for one in self.circuit.pending if one.is_complete
         ]
 
-    def wants_books(self, *, has_letters: bool) -> bool:
-        """Whether the source's books can move anything."""
+    def wants_metrics(self, *, has_letters: bool) -> bool:
+        """Whether the source's metrics can move anything."""
         if self.is_paused or self.source.settles_at_once:
             return False
         if self.circuit.pending or self.circuit.left_failing:
             return True
         is_open = self.circuit.state is State.OPEN
-        return has_letters and (is_open or self.tallied_since() is not None)
+        return has_letters and (is_open or self.counted_since() is not None)
 
     def may_have_returns(self, now: datetime) -> bool:
         """Whether letters that were sent can be in the DLQ again, and nobody knows of all yet."""
@@ -143,22 +145,22 @@ class Lane:
         )
 
     def has_looked_back(self, now: datetime) -> bool:
-        """Whether a pass within this minute has looked for returns: the books tell no more than they did then."""
+        """Whether a pass within this minute has looked for returns: the metrics tell no more than they did then."""
         return self._batch_of_this_minute(now) is not None
 
     def has_returns(self) -> bool:
-        """Whether the books say that the source queue has lost messages to the DLQ, of which not all were seen."""
+        """Whether the metrics say that the source queue has lost messages to the DLQ, of which not all were seen."""
         return any(
             account.moved > one.seen_again
             for one in self.circuit.pending
-            if self.books and (account := self.books.account(one.sent_at))
+            if self.metrics and (account := self.metrics.account(one.sent_at))
         )
 
     @property
     def is_quiet(self) -> bool:
         """Whether hardly any live messages came lately that letters could be compared with."""
         live = sum(self._live_minutes()[-LATELY:])
-        return self.books is not None and live < FEWEST_LIVE_SUCCESSES
+        return self.metrics is not None and live < FEWEST_LIVE_SUCCESSES
 
     def compares(self, letters: int, now: datetime) -> bool:
         """Whether most letters of a quiet DLQ may go, suspects among them: which go together is decided of all at once.
@@ -182,11 +184,11 @@ class Lane:
         return replace(permit, limit=0, reason=reason)
 
     def _permit_of_circuit(self, now: datetime) -> Permit:
-        """The permit by circuit and books, remembered while these do not change."""
-        circuit, books, at = self._allowed_by
-        if circuit is not self.circuit or books is not self.books or at != now:
-            self._allowed_by = self.circuit, self.books, now
-            live = live_outcome(self.books, self.circuit.last_tried_at)
+        """The permit by circuit and metrics, remembered while these do not change."""
+        circuit, metrics, at = self._allowed_by
+        if circuit is not self.circuit or metrics is not self.metrics or at != now:
+            self._allowed_by = self.circuit, self.metrics, now
+            live = live_outcome(self.metrics, self.circuit.last_tried_at)
             self._allowed = allow(self.circuit, self.settings, now, live, self.hint)
         return self._allowed
 
@@ -259,13 +261,13 @@ class Lane:
 
     def _live_minutes(self) -> tuple[int, ...]:
         """Producers' messages in each of the last minutes that are known."""
-        if self.books is None:
+        if self.metrics is None:
             return ()
         ours: Counter[datetime] = Counter()
         sent: list[Batch | Judged] = [*self.circuit.pending, *self.circuit.judged]
         for one in sent:
             ours[minute_of(one.sent_at)] += one.size
-        counted = [*self.books.sent_before, *((one.at, one.sent) for one in self.books.minutes)]
+        counted = [*self.metrics.sent_before, *((one.at, one.sent) for one in self.metrics.minutes)]
         return tuple(max(0, sent - ours[at]) for at, sent in counted[-LIVE_MINUTES:])
 
     def judged(self, now: datetime) -> tuple[Circuit, tuple[Ruling, ...]]:
@@ -273,14 +275,14 @@ class Lane:
         circuit = judging.judge_left_failing(
             self.circuit, self._since_failure(), self.settings, now, self.roll
         )
-        circuit = judging.count_unseen(circuit, self.books)
+        circuit = judging.count_unseen(circuit, self.metrics)
         is_canary = circuit.state is State.HALF_OPEN
         others: list[Batch | Judged] = [*circuit.pending, *circuit.judged]
         evidence = {
             one.id: gather_evidence(
                 one,
                 others,
-                self.books,
+                self.metrics,
                 max_receives=self.max_receives(),
                 believes_successes=believes_successes(circuit, now),
                 vouched_before=VOUCHED_BEFORE_CANARY if is_canary else timedelta(),
@@ -297,14 +299,14 @@ class Lane:
         )
 
     def _since_failure(self) -> Account | None:
-        """The books from the minute after that in which the last failure was counted."""
+        """The metrics from the minute after that in which the last failure was counted."""
         failed_at = self.circuit.failed_at
-        if self.books is None or failed_at is None:
+        if self.metrics is None or failed_at is None:
             return None
-        return self.books.account(failed_at + PERIOD)
+        return self.metrics.account(failed_at + PERIOD)
 
     def count_returns(self, cases: Sequence[Case], now: datetime) -> Returns:
-        """The returns among letters of this lane that no pass has charged to the circuit yet."""
+        """The returns among letters of this queue that no pass has charged to the circuit yet."""
         returns: Returns = Counter()
         for case in cases:
             if case.batch is not None and case.is_unseen_return(self.keeper.version):
@@ -314,11 +316,11 @@ class Lane:
             self.keeper.change(replace(self.circuit, contradicted_at=now))
         return returns
 
-    def heard(self, hearing: Hearing, now: datetime) -> None:
+    def heard(self, processed: ProcessedReports, now: datetime) -> None:
         """Note what the consumer has reported of the batches that are out, and of the letters of a cause."""
         name = self.source.name
-        told = {batch: one for (queue, batch), one in hearing.heard.items() if queue == name}
-        recovered = {c: sent for (queue, c), sent in hearing.recovered.items() if queue == name}
+        told = {batch: one for (queue, batch), one in processed.heard.items() if queue == name}
+        recovered = {c: sent for (queue, c), sent in processed.recovered.items() if queue == name}
         circuit = self.circuit
         if told:
             circuit = judging.note_reports(circuit, told, self.settings, now, self.roll)
@@ -406,7 +408,7 @@ class Lane:
         *,
         is_end: bool,
     ) -> list[tuple[Case, Decision]]:
-        """Decide about letters of this lane; `is_end`: the DLQ shows no more of them."""
+        """Decide about letters of this queue; `is_end`: the DLQ shows no more of them."""
         assert self.admission is not None  # noqa: S101
         return self.admission.decide(cases, rolls, self.circuit, terms, now, is_end=is_end)
 
@@ -440,7 +442,7 @@ class Lane:
         )
 
     def _batch_of_this_minute(self, now: datetime) -> Batch | None:
-        """Return the batch that a look within this minute has begun: the books can't tell the letters of one minute apart."""
+        """Return the batch that a look within this minute has begun: the metrics can't tell the letters of one minute apart."""
         is_paced = self.circuit.rate is not None and bool(self.source.longest_delay)
         if not is_paced or self.permit.is_trial or expects_reports(self.circuit, now):
             return None
@@ -486,7 +488,7 @@ class Lane:
         if self._begun is not None:
             complete = self._begun.and_then(complete)
         if self.known_facts.is_fifo:
-            circuit = circuit.with_tally(tally_of(complete, self._sendings))
+            circuit = circuit.with_counts(batch_counts_of(complete, self._sendings))
         paced_until = self.admission.paced_until if self.admission else None
         return replace(circuit.with_batch(complete), paced_until=paced_until)
 

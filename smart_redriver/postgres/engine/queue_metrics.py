@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple, Self
 
 from smart_redriver.engine.errors import CallFailed
-from smart_redriver.engine.model.books import Books, Minute
+from smart_redriver.engine.model.queue_metrics import Minute, QueueMetrics
 from smart_redriver.postgres.engine.counters import Counters, Proof
 from smart_redriver.postgres.engine.database import Database
 
@@ -23,7 +23,7 @@ MINUTES_KEPT = 240
 
 
 class LiveMinute(NamedTuple):
-    """A minute of the books, as `core.books.Minute`. `at`: since the epoch, in minutes.
+    """A minute of the metrics, as `core.metrics.Minute`. `at`: since the epoch, in minutes.
 
     `live`: how many jobs it tells of that were never letters.
     """
@@ -154,7 +154,7 @@ class Job(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sighting:
+class SeenJob:
     """A job as one look found it. `job`: None if it is gone; `died_after`: tries, if it has died."""
 
     id: int
@@ -185,10 +185,10 @@ class Look:
 
     @classmethod
     def first(
-        cls, sightings: Sequence[Sighting], latest_ours: int, counters: Counters, now: datetime
+        cls, seen_jobs: Sequence[SeenJob], latest_ours: int, counters: Counters, now: datetime
     ) -> Self | None:
         """A look that nothing is known from before; None where there are too many jobs to look for."""
-        jobs = _there(sightings, ())
+        jobs = _there(seen_jobs, ())
         if len(jobs) > MOST:
             return None
         return cls(
@@ -200,15 +200,15 @@ class Look:
             minutes=opened(now, _gauges(jobs)),
         )
 
-    def then(self, sightings: Sequence[Sighting], counters: Counters, now: datetime) -> Look | None:
+    def then(self, seen_jobs: Sequence[SeenJob], counters: Counters, now: datetime) -> Look | None:
         """The look after this one; None where there are too many jobs to look for."""
         before = {one.id: one for one in self.jobs}
-        jobs = _there(sightings, before)
-        ours = {one.id for one in sightings if one.is_ours and one.id > self.latest_ours}
+        jobs = _there(seen_jobs, before)
+        ours = {one.id for one in seen_jobs if one.is_ours and one.id > self.latest_ours}
         if max(len(jobs), len(ours)) > MOST:
             return None
         # What of ours is gone and was not looked for is known from before, and its outcome not taken in yet.
-        news = (one for one in sightings if one.job or one.id in before or one.id in ours)
+        news = (one for one in seen_jobs if one.job or one.id in before or one.id in ours)
         seen = sum((_seen(one, before.get(one.id)) for one in news), Evidence())
         proof, unseen = self.proof.then(self.counters, counters, seen.succeeded, seen.failed)
         # The counters' proof is a look old.
@@ -224,20 +224,20 @@ class Look:
             minutes=told_until(minutes, now, _gauges(jobs)),
         )
 
-    def books(self, start: datetime) -> Books:
-        """The books from `start` on; none where they would tell of nobody's jobs but ours."""
+    def metrics(self, start: datetime) -> QueueMetrics:
+        """The metrics from `start` on; none where they would tell of nobody's jobs but ours."""
         first, end = minute_of(start), minute_of(self.previous)
         told = [one for one in self.minutes if first <= one.at < end]
         if not any(one.live for one in told):
-            return Books()
-        return Books(tuple(one.minute for one in told))
+            return QueueMetrics()
+        return QueueMetrics(tuple(one.minute for one in told))
 
 
-def _there(sightings: Iterable[Sighting], known: Container[int]) -> tuple[Job, ...]:
+def _there(seen_jobs: Iterable[SeenJob], known: Container[int]) -> tuple[Job, ...]:
     """Jobs to be looked for again: of those that nobody has met yet, not those whose time is to come."""
     return tuple(
         one
-        for one in (each.job for each in sightings)
+        for one in (each.job for each in seen_jobs)
         if one and (one.is_ours or one.tries or one.is_locked or one.is_due or one.id in known)
     )
 
@@ -253,7 +253,7 @@ def _gauges(jobs: Sequence[Job]) -> Gauges:
     )
 
 
-def _seen(now: Sighting, before: Job | None) -> Evidence:
+def _seen(now: SeenJob, before: Job | None) -> Evidence:
     """The evidence of one sighting, compared with what was known of the job."""
     if now.job is not None:
         return _still_there(now.job, before)
@@ -271,7 +271,7 @@ def _still_there(job: Job, before: Job | None) -> Evidence:
     """Tries of a job since the last look. Of others' jobs those before the first sight are of nobody knows when."""
     if before is not None:
         return Evidence(tries=max(0, job.tries - before.tries))
-    is_news = bool(_there((Sighting(id=job.id, is_ours=job.is_ours, job=job),), ()))
+    is_news = bool(_there((SeenJob(id=job.id, is_ours=job.is_ours, job=job),), ()))
     return Evidence(
         met=is_news, tries=max(job.tries, job.is_locked) if job.is_ours else job.is_locked
     )
@@ -327,10 +327,10 @@ def _moment(seconds: float) -> datetime:
 FEW = 100
 
 
-class LiveWitness:
+class JobMetricsReader:
     """Looks at all jobs, and keeps the latest look in a table of ours.
 
-    A look that fails is told to whoever asks for the books; until then nothing hangs on it.
+    A look that fails is told to whoever asks for the metrics; until then nothing hangs on it.
     """
 
     def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
@@ -346,11 +346,11 @@ class LiveWitness:
         except CallFailed as failed:
             self._failure = failed
 
-    def since(self, start: datetime, now: datetime, queue_name: str) -> Books:  # noqa: ARG002
+    def since(self, start: datetime, now: datetime, queue_name: str) -> QueueMetrics:  # noqa: ARG002
         """The minutes that are known; none where nothing but redriven jobs was seen. Raises CallFailed."""
         if self._failure is not None:
             raise self._failure
-        return self._look.books(start) if self._look else Books()
+        return self._look.metrics(start) if self._look else QueueMetrics()
 
     def _next(self) -> Look | None:
         known, now = self._database.statements, self._clock()
@@ -368,17 +368,17 @@ class LiveWitness:
             "now": now,
         }
         rows = self._database.run("SeeJobs", known.see_jobs, parameters)
-        sightings = [_sighting(*row) for row in rows]
+        seen_jobs = [_seen_job(*row) for row in rows]
         if before is None:
-            look = Look.first(sightings, latest_ours, counters, now)
+            look = Look.first(seen_jobs, latest_ours, counters, now)
         else:
-            look = before.then(sightings, counters, now)
+            look = before.then(seen_jobs, counters, now)
         kept = {"before": at, "now": now, "state": encode(look) if look else ""}
         self._database.run("KeepLook", known.keep_look, kept)
         return look
 
 
-def _sighting(
+def _seen_job(
     job: int,
     tries: int | None,
     is_locked: bool,
@@ -386,10 +386,10 @@ def _sighting(
     is_ours: bool,
     has_died: bool | None,
     died_after: int | None,
-) -> Sighting:
+) -> SeenJob:
     there = None
     if tries is not None:
         there = Job(id=job, tries=tries, is_locked=is_locked, is_due=bool(is_due), is_ours=is_ours)
-    return Sighting(
+    return SeenJob(
         id=job, is_ours=is_ours, job=there, has_died=bool(has_died), died_after=died_after
     )
