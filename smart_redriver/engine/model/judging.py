@@ -76,7 +76,7 @@ def judge(
         )
         if judgement.is_mixture and circuit.flaps:
             # Where the consumer is up and down, a mixture is what met both.
-            judgement = replace(judgement, verdict=Verdict.FAILURE, shown_window=0)
+            judgement = replace(judgement, verdict=Verdict.FAILURE, shown_window=0, is_strike=False)
         if judgement.verdict is Verdict.FAILURE:
             judgement = _unless_by_chance(judgement, circuit, batch, known, settings, now)
         if judgement.verdict is Verdict.SUCCESS and _were_too_many(circuit, batch, known):
@@ -158,11 +158,13 @@ def _fallen(
     )
     if known.succeeded > batch.unblemished:
         after = replace(after, suspect_succeeded_at=now)
-    # On a quiet queue nobody is left to say otherwise: what was shown last holds on.
-    was_mixed = not known.live.is_expected and is_mixed(circuit, batch.sent_at, settings)
+    is_current = batch.generation == circuit.generation
+    # Where letters fail on a quiet queue, nobody is left to say otherwise: what was shown last holds on.
+    is_quiet = not known.live.is_expected and known.failed + known.suspects_failed > 0
+    was_mixed = is_current and is_quiet and is_mixed(circuit, batch.sent_at, settings)
     if known.is_mixed or (known.is_mixed is None and was_mixed):
         after = replace(after, mixed_at=now)
-    if known.succeeded and not judgement.is_overload and batch.generation == circuit.generation:
+    if known.succeeded and not judgement.is_overload and is_current:
         after = replace(after, fared=circuit.fared.and_then(known.failed, known.succeeded))
     after = _record(after, batch, judgement, settings, now, roll)
     if is_whole:
