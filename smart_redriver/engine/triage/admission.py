@@ -140,6 +140,7 @@ class Admission:
         in_no_hurry = [one for one in due if not one[1].is_expiring]
         is_last = is_end and not _are_followed(due, decided)
         self._note_held_back(decided, terms, now)
+        self._note_suspects([case for case, _ in in_no_hurry], circuit)
         controls = self._controls(in_no_hurry, circuit, terms, now, is_end=is_last)
         for (case, decision), roll in zip(due, rolls, strict=False):
             what: Decision
@@ -206,6 +207,13 @@ class Admission:
             self.suspects_until = max([*waits, self.suspects_until or now])
             self._awaits_suspects = self._has_met_suspects = True
 
+    def _note_suspects(self, due: Sequence[Case], circuit: Circuit) -> None:
+        self._has_met_suspects = (
+            self._has_met_suspects
+            or circuit.has_suspects
+            or any(_came_back_from_a_success(case, circuit) for case in due)
+        )
+
     def _controls(
         self,
         due: Sequence[tuple[Case, Redrive]],
@@ -222,7 +230,7 @@ class Admission:
         that, too. Half of the rest stays once more: what becomes a suspect only now has to be compared, too. Where a message
         takes long to fail, letters that are still being tried may be the first suspects of all.
         """
-        if not self._wants_controls(due, circuit, is_end=is_end):
+        if not self._wants_controls(due, is_end=is_end):
             return set()
         unblemished = [case for case, decision in due if decision.is_unblemished]
         unblemished.sort(key=attrgetter("redrives"), reverse=True)
@@ -243,15 +251,8 @@ class Admission:
         """Whether there are controls, and the verdict that they stay for is still to come."""
         return bool(unblemished) and (bool(circuit.pending) or self._awaits_suspects)
 
-    def _wants_controls(
-        self, due: Sequence[tuple[Case, Redrive]], circuit: Circuit, *, is_end: bool
-    ) -> bool:
+    def _wants_controls(self, due: Sequence[tuple[Case, Redrive]], *, is_end: bool) -> bool:
         """Whether suspects are about, and these are the last letters."""
-        self._has_met_suspects = (
-            self._has_met_suspects
-            or circuit.has_suspects
-            or any(_came_back_from_a_success(case, circuit) for case, _ in due)
-        )
         # Where nobody else succeeds, those that can be compared with must not all have gone before the suspects.
         waiting = [one for one in due if one[1].is_unblemished] if self._is_quiet else due
         is_last = is_end and len(waiting) < self.room
