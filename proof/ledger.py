@@ -244,11 +244,14 @@ def metadata_after(held: Held, new: int) -> int:
 def recorded(held: Held, *, keeps: bool, settles_at_once: bool) -> Held:
     """The letter with the entry that is written once its copy is accepted.
 
-    By the methods of `Entry`, as `apply._redriven_entry`, `park._parked_entry` and `SendBack._leaving` call them.
+    By the methods of `Entry`, as `apply._redriven_entry`, `_parked_entry`, `_renewed_entry` and `SendBack._leaving`
+    call them.
     """
     case = case_of(held, keeps)
     entry, me, new = case.known(QUEUE), case.message_id, id_of(held.new)
     match held.what:
+        case "park" if entry.status is Status.PARKED:  # by the sweep of the parking lot
+            after = entry.renewed(replaced_id=me, new_id=new, now=NOW)
         case "park":
             after = entry.parked(replaced_id=me, new_id=new, reason="EXPIRING", strikes=0, now=NOW)
         case "renew":

@@ -248,7 +248,7 @@ def seen_of(
         mode=settings.mode if settings else Mode.AUTOMATIC,
         passes=passes,
         backlog=dlq.depth if dlq else None,
-        hidden=dlq.in_flight + dlq.delayed if dlq else 0,
+        hidden=dlq.hidden if dlq else 0,
         keeps_order=dlq is not None and dlq.is_fifo,
         parked=lot.depth if lot else 0,
     )

@@ -137,6 +137,17 @@ def test_a_renewed_letter_is_what_it_was_under_another_id() -> None:
     )
 
 
+@pytest.mark.parametrize("status", Status)
+def test_a_renewed_letter_lies_where_it_was_sent(status: Status) -> None:
+    """A success that was reported is contradicted by the pass that decides, which has to know of it."""
+    stays = status in (Status.PARKED, Status.SUCCEEDED)
+
+    after = replace(an_entry(), status=status).renewed(replaced_id="a", new_id="b", now=NOW)
+
+    assert after.status is (status if stays else Status.RETURNED)
+    assert after.counts_as_evidence(circuit_version=99)
+
+
 @pytest.mark.parametrize(
     ("note", "told"), [("", "parked EXPIRING"), ("parked by anna", "parked by anna")]
 )

@@ -42,7 +42,12 @@ class QueueFacts:
     @property
     def depth(self) -> int:
         """The number of all messages in the queue."""
-        return self.visible + self.in_flight + self.delayed
+        return self.visible + self.hidden
+
+    @property
+    def hidden(self) -> int:
+        """The number of messages that nobody can receive for now: in hand, or delayed, as a renewed letter is."""
+        return self.in_flight + self.delayed
 
     @property
     def room_to_hide(self) -> int:

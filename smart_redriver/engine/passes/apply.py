@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from smart_redriver.engine.errors import CallFailed
-from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL, MAX_SQS_DELAY, Outgoing
+from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL, Outgoing
 from smart_redriver.engine.model.batch import Batch
 from smart_redriver.engine.passes.executor import (
     Decided,
@@ -48,6 +48,8 @@ from smart_redriver.engine.triage.ledger import Entry, Status
 
 #: A renewed letter is not met again by the pass that renewed it, and can be by the next.
 RENEWED_FOR = timedelta(minutes=1)
+#: The sweep that renews a parked letter goes on until it meets no more of them, or its pass ends.
+PARKED_FOR = timedelta(minutes=5)
 
 
 class LiveExecutor:
@@ -143,9 +145,9 @@ class LiveExecutor:
         """Send letters to the parking lot."""
         return self._parking.park(parks, now)
 
-    def renew(self, parks: Sequence[tuple[Case, Park]], now: datetime) -> Effects:
+    def renew(self, parked: Sequence[tuple[Case, Renew]], now: datetime) -> Effects:
         """Send parked letters to the parking lot again, for a new clock."""
-        return self._parking.renew(parks, now)
+        return self._parking.renew(parked, now)
 
     def _save(
         self, expiring: Sequence[tuple[Case, Renew]], version_to_mark: int | None, now: datetime
@@ -433,7 +435,7 @@ class Parking:
 
     def park(self, parks: Sequence[tuple[Case, Park]], now: datetime) -> Effects:
         """Send letters to the parking lot."""
-        forwarded = self._to_parking_lot(parks, now)
+        forwarded = self._to_parking_lot([self._parked(case, one, now) for case, one in parks], now)
         effects = forwarded.as_effects()
         refused = {one.key: one.code for one in forwarded.not_sent if one.is_of_content}
         for case, decision in parks:
@@ -445,39 +447,34 @@ class Parking:
                 effects.tell("letter.stuck", case, decision.reason.value, code=code)
         return effects
 
-    def renew(self, parks: Sequence[tuple[Case, Park]], now: datetime) -> Effects:
+    def renew(self, parked: Sequence[tuple[Case, Renew]], now: datetime) -> Effects:
         """Send parked letters to the parking lot again, for a new clock."""
-        # Delayed, or the sweep that renews them would meet them again.
-        forwarded = self._to_parking_lot(parks, now, delay=MAX_SQS_DELAY)
+        forwarded = self._to_parking_lot(
+            [self._renewed(case, one, now) for case, one in parked], now
+        )
         effects = forwarded.as_effects()
-        for case, decision in parks:
-            if case.message_id in forwarded.sent:
-                effects.counts["renewed"] += 1
-                effects.tell("letter.renewed", case, decision.reason.value)
+        effects.removed = 0  # they are where they were
+        count_renewals(effects, [one for one in parked if one[0].message_id in forwarded.sent])
         return effects
 
-    def _to_parking_lot(
-        self, parks: Sequence[tuple[Case, Park]], now: datetime, *, delay: timedelta = timedelta()
-    ) -> Forwarded:
+    def _to_parking_lot(self, leaving: Sequence[Leaving], now: datetime) -> Forwarded:
         return forward(
-            [self._parked(case, decision, now, delay) for case, decision in parks],
-            self._parking_lot.park,
-            out_of=self._letters_in,
-            ledger=self._ledger,
-            now=now,
+            leaving, self._parking_lot.park, out_of=self._letters_in, ledger=self._ledger, now=now
         )
 
-    def _parked(self, case: Case, decision: Park, now: datetime, delay: timedelta) -> Leaving:
-        queue = self._name_of(case)
-        entry = case.known(queue)
+    def _parked(self, case: Case, decision: Park, now: datetime) -> Leaving:
+        entry = case.known(self._name_of(case))
         record = partial(_parked_entry, entry, case, decision, now)
-        outgoing = Outgoing(
-            letter=case.letter,
-            metadata=metadata_after(entry, queue, None),
-            size_limit=self._limit,
-            delay=delay,
-        )
-        return Leaving(outgoing, record)
+        return Leaving(self._outgoing(case, entry), record)
+
+    def _renewed(self, case: Case, decision: Renew, now: datetime) -> Leaving:
+        entry = case.known(self._name_of(case))
+        record = partial(_renewed_entry, entry, case, decision, now)
+        return Leaving(self._outgoing(case, entry, delay=PARKED_FOR), record)
+
+    def _outgoing(self, case: Case, entry: Entry, *, delay: timedelta = timedelta()) -> Outgoing:
+        metadata = metadata_after(entry, self._name_of(case), None)
+        return Outgoing(letter=case.letter, metadata=metadata, size_limit=self._limit, delay=delay)
 
 
 def _parked_entry(entry: Entry, case: Case, decision: Park, now: datetime, new_id: str) -> Entry:
@@ -489,6 +486,14 @@ def _parked_entry(entry: Entry, case: Case, decision: Park, now: datetime, new_i
         error=error_of(case.letter.attributes),
         now=now,
     )
+
+
+def _renewed_entry(entry: Entry, case: Case, decision: Renew, now: datetime, new_id: str) -> Entry:
+    if entry.status is Status.PARKED:
+        return entry.renewed(replaced_id=case.message_id, new_id=new_id, now=now)
+    # The ledger does not know of its parking: a person or its consumer did it, or the record was lost.
+    park = Park(reason=ParkReason.EXPIRING, strikes=decision.strikes)
+    return _parked_entry(entry, case, park, now, new_id)
 
 
 class Holding:

@@ -8,19 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TypeVar
 
 from smart_redriver.engine.config.targets import queue_name
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.model.circuit import Circuit
 from smart_redriver.engine.passes.apply import LiveExecutor
-from smart_redriver.engine.passes.executor import Decided, Effects, Executor
+from smart_redriver.engine.passes.executor import Effects, Executor
 from smart_redriver.engine.passes.pass_state import PassState
 from smart_redriver.engine.passes.ports import DeadLetters
 from smart_redriver.engine.passes.read import ROUND_BYTES, ROUND_SIZE, Read, read_letters
 from smart_redriver.engine.passes.source_context import SourceContext
 from smart_redriver.engine.triage.case import Case
-from smart_redriver.engine.triage.decision import Discard, Park, ParkReason, Renew
+from smart_redriver.engine.triage.decision import Discard, Park, Renew
 from smart_redriver.engine.triage.retention import (
     SWEEP_LIMIT,
     calm_margin,
@@ -34,9 +33,6 @@ from smart_redriver.engine.triage.retention import (
     while_some_are_hidden,
 )
 from smart_redriver.engine.triage.triage import saved
-
-#: A decision about a letter that leaves, or is sent to where it is.
-D = TypeVar("D", Park, Park | Renew)
 
 #: The age of the oldest letter is looked for in so many minutes: CloudWatch tells it some minutes late.
 AGE_LOOKBACK = timedelta(minutes=15)
@@ -105,7 +101,7 @@ class Guard:
             here = self._without_replaced(cases, executor.discard)
             renewed = [one for one in here if is_worth_renewing(one.letter, retention, now)]
             stay = [one for one in here if not is_worth_renewing(one.letter, retention, now)]
-            self._send_on(executor.renew, [(case, _as_it_was(case)) for case in renewed], now)
+            self._sent(executor.renew([(case, _renewal(case)) for case in renewed], now))
             self._stay_parked += [case.without_content() for case in stay]
             oldest = _first(oldest, _first_sent(stay), now if renewed else None)
         due = next_lot_sweep(oldest, retention) if oldest else None
@@ -134,7 +130,8 @@ class Guard:
                 state.saw_letter(case, what, now)
             stay = [case for case, what in decided if what is None]
             expiring = [(case, what) for case, what in decided if what is not None]
-            self._send_on(self._save, expiring, now)
+            # Unmarked: a letter that is back is met by the next pass, which charges it.
+            self._sent(self._executor.carry_out(expiring, {}, now, version_to_mark=None))
             left_here = cases if state.is_dry else stay
             self._left += [case.without_content() for case in left_here]
             oldest = _first(oldest, _first_sent(stay))
@@ -149,10 +146,6 @@ class Guard:
         if not is_expiring(case.letter, terms.retention, terms.margin, now):
             return None
         return saved(case, case.strikes(context.circuit), terms)
-
-    def _save(self, decided: Decided, now: datetime) -> Effects:
-        # Unmarked: a letter that is back is met by the next pass, which charges it.
-        return self._executor.carry_out(decided, {}, now, version_to_mark=None)
 
     def _plan_next(self, oldest: datetime | None, now: datetime, *, is_flowing: bool) -> None:
         state = self._state
@@ -218,15 +211,8 @@ class Guard:
             self._state.did(discard(replaced))
         return [case for case in cases if not case.is_replaced]
 
-    def _send_on(
-        self,
-        send: Callable[[Sequence[tuple[Case, D]], datetime], Effects],
-        decided: Sequence[tuple[Case, D]],
-        now: datetime,
-    ) -> None:
-        if not decided:
-            return
-        effects = send(decided, now)
+    def _sent(self, effects: Effects) -> None:
+        """Take in what was sent. Raises CallFailed where that could not be recorded."""
         self._state.did(effects)
         self._has_unfinished_work |= bool(effects.faults)
         if effects.failure is not None:
@@ -249,7 +235,5 @@ def with_first_lot_sweep(context: SourceContext, state: PassState, now: datetime
     return replace(context.circuit, lot_sweep_at=next_lot_sweep(now, state.parking_lot.retention))
 
 
-def _as_it_was(case: Case) -> Park:
-    known = {reason.value: reason for reason in ParkReason}
-    reason = known.get((case.entry and case.entry.park_reason) or "", ParkReason.EXPIRING)
-    return Park(reason=reason, strikes=case.entry.strikes if case.entry else 0)
+def _renewal(case: Case) -> Renew:
+    return Renew(strikes=case.entry.strikes if case.entry else 0)

@@ -218,10 +218,15 @@ class Entry:
         )
 
     def renewed(self, *, replaced_id: str, new_id: str, now: datetime) -> Entry:
-        """Return the entry after the letter was sent to the queue that it lies in: of another copy all is as it was."""
+        """Return the entry after the letter was sent to the queue that it lies in: there it is, and all else is as it was.
+
+        A return is still to be charged, and a report of a success to be contradicted, by the pass that next decides.
+        """
         copy = self._sent_on(replaced_id, new_id, now, "renewed")
         ids = ("current_id", "kept_id", "left_id", "replaced_ids", "history")
-        return replace(self, **{name: copy[name] for name in ids})
+        is_known = self.status in (Status.PARKED, Status.SUCCEEDED)
+        status = self.status if is_known else Status.RETURNED
+        return replace(self, status=status, **{name: copy[name] for name in ids})
 
     def replayed(
         self, *, replaced_id: str, new_id: str, redrive_count: int, now: datetime, note: str

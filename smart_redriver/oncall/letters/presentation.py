@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import HoldReason, ParkReason
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.terminal.table import printable
@@ -110,9 +111,14 @@ def hidden_in_words(until: datetime | None, facts: QueueFacts, now: datetime) ->
     """
     if until and until > now:
         return f"hidden until {stamp(until)} ({ago(until, now)})"
-    return _IN_HAND if facts.in_flight else None
+    return _IN_HAND if facts.hidden else None
 
 
 def belongs(entry: Entry, *, to_dlq: bool) -> bool:
     """Whether the ledger says that the letter is in this queue, for sure."""
     return entry.status in (_IN_THE_DLQ if to_dlq else (Status.PARKED,))
+
+
+def is_of_one_here(left_over: Case, *, to_dlq: bool) -> bool:
+    """Whether a left-over copy is of a letter that is in this queue still: it was renewed, or came back."""
+    return left_over.entry is not None and belongs(left_over.entry, to_dlq=to_dlq)

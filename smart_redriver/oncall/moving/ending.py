@@ -95,7 +95,7 @@ def _not_met(tally: Tally, planned: int, out_of: DeadLetters | None) -> tuple[in
     met = tally.done + tally.discarded + tally.skipped.total() + tally.failed.total()
     if out_of is None or tally.was_interrupted or met >= planned:
         return 0, 0
-    hidden = min(planned - met, out_of.facts().in_flight)
+    hidden = min(planned - met, out_of.facts().hidden)
     return hidden, planned - met - hidden
 
 

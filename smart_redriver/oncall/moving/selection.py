@@ -296,15 +296,15 @@ def nothing_matches(
         hidden = list(_hidden(session, choice, facts, from_dlq=from_dlq))
         none = "None of these was found. `redrive show ID` shows where a letter is."
         return Refused(" ".join(hidden) or none)
-    if from_dlq and facts.in_flight:
+    if from_dlq and facts.hidden:
         return Refused(
-            f"No letter of the DLQ that can be taken now matches; {facts.in_flight:,} "
-            f"{'is' if facts.in_flight == 1 else 'are'} hidden: `redrive letters --held` says until when."
+            f"No letter of the DLQ that can be taken now matches; {facts.hidden:,} "
+            f"{'is' if facts.hidden == 1 else 'are'} hidden: `redrive letters --held` says until when."
         )
-    if facts.in_flight:
+    if facts.hidden:
         return Refused(
-            f"No parked letter that can be taken now matches; {facts.in_flight:,} "
-            f"{'is' if facts.in_flight == 1 else 'are'} in use by a pass or a person: {TRY_AGAIN}."
+            f"No parked letter that can be taken now matches; {facts.hidden:,} "
+            f"{'is' if facts.hidden == 1 else 'are'} in use by a pass or a person: {TRY_AGAIN}."
         )
     reason = (choice.filter.reason or "").upper()
     if reason and reason not in REASONS:

@@ -31,6 +31,7 @@ from smart_redriver.engine.triage.case import Case
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice, ids_of
 from smart_redriver.oncall.letters.look import handle_only, ledger_for
+from smart_redriver.oncall.letters.presentation import is_of_one_here
 from smart_redriver.oncall.letters.reach import COPY, out_of_reach
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.terminal import Advance, Terminal
@@ -332,11 +333,20 @@ class Work:
         refused = [*acted.faults, *discarded.not_deleted]
         tell_refused(self._session.terminal, tally.failed, refused)
         if self._choice.ids:
-            for case in (*acted.done, *replaced, *(case for case, _ in acted.skipped)):
+            for case in (
+                *acted.done,
+                *self._of_gone(replaced),
+                *(case for case, _ in acted.skipped),
+            ):
                 tally.ids_done |= ids_of(case)
         has_all_ids = bool(self._choice.ids) and self._choice.ids <= tally.ids_done
         if has_all_ids or (self._limit is not None and tally.done >= self._limit):
             self._is_over = True
+
+    def _of_gone(self, replaced: Sequence[Case]) -> list[Case]:
+        """Left-over copies of letters that are not here any more: of one that is, another copy goes by its name."""
+        is_dlq = self._out_of is not self._session.parking_lot
+        return [one for one in replaced if not is_of_one_here(one, to_dlq=is_dlq)]
 
     def _note_refused(self, chosen: Sequence[Case], acted: Acted) -> None:
         """Letters that were named and refused are dealt with, too: they are there, and stay where they are."""

@@ -29,6 +29,7 @@ from smart_redriver.oncall.letters.edit_form import (
 )
 from smart_redriver.oncall.letters.export_file import ExportFile, to_be_kept
 from smart_redriver.oncall.letters.look import find, look_through
+from smart_redriver.oncall.letters.presentation import is_of_one_here
 from smart_redriver.oncall.letters.reach import COPY, Overtaking
 from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words, tell_order
 from smart_redriver.oncall.moving.selection import CUT, SAMPLES, facts_of, nothing_matches
@@ -129,7 +130,7 @@ def _send(
 ) -> Exit:
     was = fingerprint(before)
     note = f"edited and replayed by {session.who}, before it was sha256 {was}"
-    exactly = Choice(ids=frozenset({before.message_id}))
+    exactly = Choice(ids=frozenset({before.original_id}))
     what = f"edit {before.original_id}, sha256 {was} before and {fingerprint(after)} after"
     with ExportFile(request.file, session.name_of) as file:
         mended = SendBack(
@@ -175,6 +176,7 @@ def _destination(session: Session, after: Case) -> str:
     return name
 
 
+_NEW = "it was not in the plan"
 #: The answer for a letter that the command leaves as it is.
 UNCHANGED = "the command leaves it as it is"
 
@@ -239,9 +241,9 @@ class RewriteRequest:
 
 @dataclass(slots=True)
 class Trial:
-    """The command's effect on the letters: those it changes, by id, and how many stay and why. Pairs for show.
+    """The command's effect on the letters: those it changes, by original id, and how many stay and why. Pairs for show.
 
-    `left_over` are ids of copies of letters that were sent already, which are removed.
+    `left_over` are ids of copies of letters that were sent already and are elsewhere. They are removed.
     """
 
     changed: set[str] = field(default_factory=set)
@@ -256,6 +258,11 @@ class Trial:
     def count(self) -> int:
         """Letters that it was tried on."""
         return len(self.changed) + self.staying.total()
+
+    def met_left_over(self, case: Case, *, is_dlq: bool) -> None:
+        """Note a copy of a letter that was sent already, unless that is here by another id."""
+        if not is_of_one_here(case, to_dlq=is_dlq):
+            self.left_over.add(case.message_id)
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of a plan."""
@@ -307,11 +314,11 @@ def _try(
         for case in look:
             advance(1)
             if case.is_replaced:
-                trial.left_over.add(case.message_id)
+                trial.met_left_over(case, is_dlq=request.from_dlq)
             elif (why := look.out_of_reach.get(case.message_id)) != COPY:
                 if request.choice.takes(case):
                     _try_on(case, transformation, trial, why)
-                overtaking.saw(case, is_selected=case.message_id in trial.changed)
+                overtaking.saw(case, is_selected=case.original_id in trial.changed)
             if request.choice.ids and trial.count == len(request.choice.ids):
                 break
     trial.cost = look.cost()
@@ -336,7 +343,7 @@ def _try_on(
     if fault := out_of_reach or transformation.fault_of(case.letter):
         trial.staying[fault] += 1
         return
-    trial.changed.add(case.message_id)
+    trial.changed.add(case.original_id)
     after = transformation.take(case.letter)
     if len(trial.samples) < SAMPLES:
         trial.samples.append((case.letter, replace(after, receipt_handle="")))
@@ -363,6 +370,11 @@ def _send_rewritten(
     transformation: Transformation,
     trial: Trial,
 ) -> Exit:
+
+    def fault_of(letter: Letter) -> str | None:
+        # A left-over copy may have the id of a letter that has come back since.
+        return transformation.fault_of(letter) if letter.original_id in trial.changed else _NEW
+
     note = f"edited with `{request.command}` and replayed by {session.who}"
     what = f"edit {request.choice.in_words()} with `{request.command}`"
     with ExportFile(request.file, session.name_of) as file:
@@ -370,7 +382,7 @@ def _send_rewritten(
             session,
             out_of,
             note=note,
-            validate=transformation.fault_of,
+            validate=fault_of,
             edit=transformation.take,
             keep=partial(_kept, session, file, dlq=request.from_dlq),
         )

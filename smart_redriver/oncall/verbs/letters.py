@@ -115,7 +115,7 @@ def _held_entries(session: Session, wanted: Filter, waits: Waits) -> list[tuple[
 
 def _hidden(session: Session, facts: QueueFacts) -> int:
     """Letters that no look meets; where letters are rows, those that wait can be looked at, too."""
-    return 0 if session.letter_store.finds_by_id else facts.in_flight
+    return 0 if session.letter_store.finds_by_id else facts.hidden
 
 
 def _tell(

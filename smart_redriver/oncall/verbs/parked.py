@@ -116,7 +116,7 @@ def _with_matching_body(session: Session, choice: Choice, entries: list[Entry]) 
 
 def _warn_of_strangers(session: Session) -> None:
     """Warn of hidden letters that the ledger may not know."""
-    if hidden := session.parking_lot.facts().in_flight:
+    if hidden := session.parking_lot.facts().hidden:
         _warn_of_hidden(session, f"{letters(hidden)} of the parking lot can't be looked at now")
 
 

@@ -34,7 +34,7 @@ from smart_redriver.oncall.terminal.words import letters
 _UNKNOWN = "the ledger does not know it; `redrive import` sends it"
 _AS_IT_WAS = "it is as it was"
 _UNCHANGED = "it is in the DLQ, as it was"
-_AWAY = "its copy is not in the DLQ or the parking lot: processed, or on its way; undo again if it comes back"
+_AWAY = "its copy was not met: hidden, processed, or on its way; undo again if it comes back"
 #: Statuses in the ledger of letters that are in the DLQ, or that are about to be as their last failure was reported.
 _IN_DLQ = (Status.RETURNED, Status.FAILED)
 
@@ -50,7 +50,7 @@ class UndoRequest:
 
 @dataclass(slots=True)
 class _Originals:
-    """Letters of the file, by what is known of them: gone, or by the id of the copy that takes their place.
+    """Letters of the file, by what is known of them, and by original id: a copy's may change before it is met.
 
     Of a letter in several lines the first counts: a file is written to in order, so that is the letter before any edit.
     """
@@ -100,11 +100,11 @@ def _sort(session: Session, file: KeptFile) -> _Originals:
             elif original_id in known.gone:
                 found.gone.setdefault(original_id, one)
             elif entry.status is Status.PARKED:
-                found.parked.setdefault(entry.current_id, one)
+                found.parked.setdefault(original_id, one)
             elif entry.status in _IN_DLQ:
-                found.returned.setdefault(entry.kept_id or entry.current_id, one)
+                found.returned.setdefault(original_id, one)
             else:
-                found.away.setdefault(entry.kept_id or entry.current_id, one)
+                found.away.setdefault(original_id, one)
     return found
 
 
@@ -130,7 +130,7 @@ def _bring_back(session: Session, reason: str, gone: Iterable[Kept]) -> Tally:
 def _swap(
     session: Session, originals: dict[str, Kept], file: ExportFile, reason: str, *, is_dlq: bool
 ) -> Tally:
-    """Put originals in the place of their copies in one queue, by the copies' ids."""
+    """Put originals in the place of their copies in one queue."""
     out_of = session.letters_in(dlq=is_dlq)
     note = session.signed("put back", reason)
 
@@ -154,7 +154,7 @@ def _swap(
 def _exchange(
     session: Session, originals: dict[str, Kept], file: ExportFile, reason: str, *, is_dlq: bool
 ) -> Tally:
-    """Delete copies in one table, by their ids, and bring back the rows that were edited."""
+    """Delete copies in one table, and bring back the rows that were edited."""
     take_out = WriteAndDelete(session, file, reason, from_dlq=is_dlq)
     taken: list[Kept] = []
 
@@ -180,9 +180,9 @@ def _exchange(
 
 
 def _as_it_was(originals: Mapping[str, Kept], letter: Letter) -> Kept:
-    """Return a letter's original. Its id may be an earlier copy's: the letter may have come back since the plan."""
+    """Return a letter's original, which may be of a file that has it by the id of a copy."""
     return next(
-        originals[one] for one in (*letter.known_as, letter.original_id) if one in originals
+        originals[one] for one in (letter.original_id, *letter.known_as) if one in originals
     )
 
 
