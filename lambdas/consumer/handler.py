@@ -53,7 +53,7 @@ logger = Logger(service="consumer")
 dynamodb = boto3.client("dynamodb")
 # A batch of nothing but failures is still answered in full: raising would hide which they were.
 processor = ReportingProcessor(raise_on_entire_batch_failure=False)
-# Of a group nothing is tried behind what failed; the other groups of the batch go on.
+# A group stops at its first failure; the other groups of the batch go on.
 fifo_processor = ReportingFifoProcessor(skip_group_on_error=True)
 idempotency = IdempotencyConfig(
     event_key_jmespath="original_id",

@@ -45,7 +45,7 @@ class Topics(Construct):
         self.warning = warning or self._topic("Warning", monitoring.warning_topic_arn)
         self.paging = paging or self._topic("Paging", monitoring.paging_topic_arn)
         for topic in (self.warning, self.paging):
-            # Of a topic that the app does not own this changes nothing.
+            # For a topic that the app does not own, this changes nothing.
             topic.grant_publish(_alarms_of_this_account(self))
         self._subscribe(self.warning, "Warning", monitoring.warning_emails)
         self._subscribe(self.paging, "Paging", monitoring.paging_emails)
@@ -72,7 +72,7 @@ class Topics(Construct):
         for address in emails:
             topic.add_subscription(subscriptions.EmailSubscription(address))
         # The address of a PagerDuty integration lets anyone page: it is never in the template.
-        # Of the stack's first topics its name is plain; that of others begins with their place.
+        # The parameter of the stack's first topics has a plain name; others begin with their place.
         stack, parameter = cdk.Stack.of(self), f"{name}HttpsEndpoint"
         endpoint = cdk.CfnParameter(
             self if stack.node.try_find_child(parameter) else stack,

@@ -120,7 +120,7 @@ def _is_luhn(digits: str) -> bool:
 
 
 def _without_whole(text: str, body: str) -> str:
-    # What is longer than the text is not in it, and need not be spelt in three ways: it may be a megabyte.
+    # A body longer than the text can't be in it, and at a megabyte it is costly to spell in three ways.
     is_word = len(body) < _LONGEST_WORD and body.isalpha()
     if _LONG_BODY <= len(body) <= len(text) and not is_word:
         for quoted in (body, repr(body)[1:-1], json.dumps(body)[1:-1]):

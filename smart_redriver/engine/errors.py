@@ -16,7 +16,7 @@ CONTENT_FAULTS = frozenset(
         "InvalidAttributeName",
         # SQS on an empty body; all else that it can't do without is always sent.
         "MissingParameter",
-        # Of a call with one entry: calls with more are split first.
+        # Only of a call with one entry: calls with more are split first.
         "BatchRequestTooLong",
         # Lambda on an event that is no JSON, or too large.
         # https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html#API_Invoke_Errors
@@ -24,8 +24,8 @@ CONTENT_FAULTS = frozenset(
         "RequestTooLargeException",
         "RequestEntityTooLargeException",
         "SerializedRequestEntityTooLargeException",
-        # Of Firehose none: a record can be too large only, which is seen before; its InvalidArgumentException is about
-        # the stream.
+        # Firehose has none: a record can only be too large, which is seen before the call; its InvalidArgumentException
+        # is about the stream.
         # https://docs.aws.amazon.com/firehose/latest/APIReference/API_PutRecord.html#API_PutRecord_Errors
         # Step Functions on the input, and on the name that a schedule gave: an execution of that name is there already.
         # https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html#API_StartExecution_Errors

@@ -33,8 +33,8 @@ CONFIG = Config(
     read_timeout=5,
     retries={"mode": "standard", "total_max_attempts": 3},
     max_pool_connections=WORKERS,
-    # What botocore would find wrong with a request, SQS and DynamoDB find, too. Looking first costs a third of
-    # all the work of a call with a batch in it; tests/engine runs a pass with it on.
+    # SQS and DynamoDB validate requests, too. Botocore's own validation costs a third of the work of a call with
+    # a batch in it; tests/engine runs a pass with it on.
     parameter_validation=False,
     # Given here, it is not put together anew, twice for each call.
     user_agent=f"smart-redriver Boto3/{boto3.__version__} Botocore/{botocore.__version__}",

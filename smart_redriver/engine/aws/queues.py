@@ -180,7 +180,7 @@ class OutcomeQueue:
 
     def receive(self, *, hidden_for: timedelta) -> list[OutcomeMessage]:
         """Receive some reports, and hide them for `hidden_for`. Raises CallFailed."""
-        # What is missed now is there at the next look; a second in each pass of an idle queue would cost more.
+        # The next look finds reports that this one misses; a second in each pass of an idle queue would cost more.
         received = self._queue.receive(_AT_ONCE, hidden_for=hidden_for, asks_all_servers=False)
         return [_report(one) for one in received]
 

@@ -176,7 +176,7 @@ def read_targets(
         try:
             targets.append(_read_target(origin, one, targets))
         except ValueError as fault:
-            # What is refused for its password is not to print it, in logs of builds least of all.
+            # A URL refused for its password must not print it, least of all in build logs.
             seen = re.sub(r"//.*@", "//...@", text)
             faults.append(Fault(setting="targets", seen=seen, accepted=str(fault)))
     if not given and SERVED[origin]:

@@ -267,7 +267,7 @@ def _of_schedule(letter: Letter, targets: Sequence[Target]) -> Found:
     cut = (text_of(letter.attributes, "IS_PAYLOAD_TRUNCATED") or "").strip().lower() == "true"
     if is_universal(arn):
         found = _of_universal_target(arn, letter, targets)
-        # What was cut short need not be JSON any more, and says nothing of what it was for.
+        # A truncated letter need not be JSON any more, and does not tell its target.
         return replace(found, unfit=Unfit.INCOMPLETE) if cut else found
     return _found(_only(one for one in targets if _covers(one, arn)), lacks_some=cut)
 

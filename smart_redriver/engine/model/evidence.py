@@ -285,7 +285,7 @@ def _live(
         met=met,
         succeeded=succeeded,
         finished=max(succeeded, min(met, account.done + account.moved - size)),
-        # What was there when the span began may be letters of earlier batches.
+        # Messages present when the span began may be letters of earlier batches.
         failed=max(0, min(met, account.moved - size - account.present)),
         per_minute=succeeded / minutes,
         is_expected=account.sent > size or sent_before > 0,

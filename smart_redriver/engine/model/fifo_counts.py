@@ -139,7 +139,7 @@ def _with_successes(
     Every span from the batch's first minute on is a lower bound of its own: what was deleted, less all that was not
     ours and may have been. A success stays one, so the best of them counts: that which ended when nothing else was out.
     """
-    # What was in the queue before has to be known, or it is taken for ours.
+    # Messages that were in the queue before have to be known, or they are taken for ours.
     if not metrics.minutes or metrics.minutes[0].at >= minute_of(batch_counts.sent_at):
         return batch_counts
     known_until = metrics.minutes[-1].at + PERIOD
@@ -189,7 +189,7 @@ def _accounts(batch_counts: BatchCounts, metrics: QueueMetrics) -> Iterator[Acco
 
 def _shown(batch_counts: BatchCounts, others: Iterable[Batch | Judged], account: Account) -> int:
     """Letters of the batch that were deleted in the span, at least."""
-    # What came back of batches that were surely sent in it has not been deleted in it.
+    # Letters of batches surely sent in the span that came back were not deleted in it.
     failed = sum(one.seen_again for one in others if one.sent_at + PERIOD < account.until)
     may_be_others = max(0, account.met - batch_counts.size - failed)
     return max(0, account.done - may_be_others)

@@ -168,7 +168,7 @@ class LiveExecutor:
             ledger=self._ledger,
             now=now,
         )
-        # What AWS failed for a moment is tried again by the next pass, which still has time; parking heals the rest.
+        # The next pass has time to try again where AWS failed for a moment; parking heals the rest.
         forwarded.healed += [fault for fault in forwarded.not_sent if not fault.is_transient]
         forwarded.not_sent = [fault for fault in forwarded.not_sent if fault.is_transient]
         in_trouble = {fault.key for fault in forwarded.not_sent}

@@ -366,7 +366,7 @@ class SourceContext:
                 handful=self.settings.initial_window,
             )
         elif rate is not None:
-            # What has been sent can't be called back: letters are dealt out until the next look, and no further.
+            # Sent letters can't be called back: they are dealt out until the next look, and no further.
             self.ahead = AHEAD if goes_on and self._is_watched(now) else AHEAD_OF_SCHEDULE
         if rate is not None and not self.is_flowing:
             # No look follows within seconds, see `looks_again_after`.

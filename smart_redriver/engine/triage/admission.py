@@ -91,7 +91,7 @@ class Admission:
         for one in circuit.pending:
             if one.is_complete:
                 self._pacer.book(one.size, one.first_try_at, one.tried_by, now)
-        # What finds no second within this is not worth receiving.
+        # A letter that finds no second within this is not worth receiving.
         seconds = self._pacer.room(now, ahead) if ahead is not None else permit.limit
         self.room = min(permit.limit, seconds)
         self._is_rated = self.room < permit.limit
@@ -290,7 +290,7 @@ class Admission:
         """The delay of a letter that may be delayed: further than its backoff where it is not to meet certain others."""
         spread = self._spread * roll
         if self._is_nearly_convicted(decision):
-            # Of more than there is time for, the further ones go in between.
+            # Where there is no time for all, the further ones go in between.
             spread += ONE_BY_ONE * (self._nearly_convicted + roll)
         free = terms.longest_delay - decision.delay
         return decision.delay + (

@@ -103,7 +103,7 @@ class KafkaLog:
             **place.client,
             **client_settings(place, make_client or _client),
             "bootstrap.servers": place.servers,
-            # What it would print is raised, or tried again.
+            # The client raises what it would print, or tries again.
             "log_level": 0,
             "error_cb": self._note_error,
         }
@@ -111,7 +111,7 @@ class KafkaLog:
         self._group = place.group
         self._reader = self._consumer(place.group)
         self._groups = {place.group: self._reader}
-        # What a topic limits is a batch.
+        # A topic limits the size of a batch.
         self._batch_bytes = min(1_000_000, place.max_message_bytes)
         self._producer = self._new_producer()
 

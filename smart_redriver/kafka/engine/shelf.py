@@ -152,7 +152,7 @@ class Shelf:
         place = self._place
         for topic in (place.held, place.dead_letters):
             self._meet(topic)
-        # What follows the retry topic may be of a key that has letters before it.
+        # Records behind the retry topic may have a key with letters before them.
         self.has_read_all = self._read_on(place.held) and self._read_on(place.dead_letters)
         self._turns = {one: turn for one, turn in self._turns.items() if one in self._groups}
         places = {name: min(_places(some)) for name, some in self._groups.items()}

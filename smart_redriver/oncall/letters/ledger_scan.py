@@ -35,7 +35,7 @@ def stuck_entries(
     """
     queues = {f":queue{n}": {"S": name} for n, name in enumerate(session.place.sources)}
     stuck = {f":status{n}": {"S": one.value} for n, one in enumerate(_STUCK)}
-    # What a consumer gave up on is still REDRIVEN, or REPLAYED, until a pass meets it in the DLQ.
+    # A letter that its consumer gave up on is still REDRIVEN, or REPLAYED, until a pass meets it in the DLQ.
     out = {f":out{n}": {"S": one.value} for n, one in enumerate(_OUT)}
     is_stuck = [f"#status = {status}" for status in stuck]
     is_stuck += [f"#status = {status} AND IsSettled = :yes" for status in out]

@@ -45,9 +45,7 @@ _ASK_AGAIN_SECONDS = 2.0
 
 
 def new_owner() -> str:
-    """Whom the lease belongs to while one command runs: of two of one person's commands, too,
-    one waits for the other.
-    """
+    """The lease's owner while one command runs. Two commands of one person wait for each other, too."""
     return f"oncall-{uuid.uuid4()}"
 
 
@@ -198,7 +196,7 @@ class Work:
         self._choice = choice
         self._act = act
         self._limit = limit
-        # What one worker has in hand of a FIFO queue hides the rest of its group: another's empty answer says nothing.
+        # On a FIFO queue, letters in one worker's hand hide the rest of their groups: another's empty answer is no end.
         self._workers = 1 if limit is not None or out_of.is_fifo else workers
         self._throttle = throttle
         if throttle is not None:

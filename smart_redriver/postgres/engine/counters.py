@@ -113,7 +113,7 @@ class Proof(NamedTuple):
             return Proof(known_lately=succeeded), Unseen()
         buried = now.buried - before.buried
         known = buried + succeeded
-        # What was known of before may have been deleted where an ANALYZE forgot it: it is not waited for any longer.
+        # An ANALYZE may have forgotten deletes that were known before: nothing waits for them any longer.
         is_forgotten = now.analyzed != before.analyzed
         spare = (max(-self.known_lately, self.spare) if is_forgotten else self.spare) - known
         unburied = self.unburied + buried - failed

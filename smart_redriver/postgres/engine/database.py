@@ -30,7 +30,7 @@ _SWALLOWED_DETAIL = (
 
 
 class About(Enum):
-    """Whom a refusal would meet again."""
+    """The callers that a refusal would meet again."""
 
     MOMENT = "MOMENT"
     EVERYBODY = "EVERYBODY"
@@ -79,7 +79,7 @@ class StatementRefused(CallFailed):
 
 
 def about(sqlstate: str, context: str) -> About:
-    """Whom a refusal with this code would meet; `context`: where in a function or an index it came up, or empty."""
+    """The callers that a refusal with this code would meet; `context`: the function or index it came from, or empty."""
     if _RAISED in context:
         return About.SOME
     if sqlstate.startswith(_MOMENT):

@@ -207,7 +207,7 @@ class Look:
         ours = {one.id for one in seen_jobs if one.is_ours and one.id > self.latest_ours}
         if max(len(jobs), len(ours)) > MOST:
             return None
-        # What of ours is gone and was not looked for is known from before, and its outcome not taken in yet.
+        # Jobs of ours that are gone and were not looked for are known from before; their outcome is not taken in yet.
         news = (one for one in seen_jobs if one.job or one.id in before or one.id in ours)
         seen = sum((_seen(one, before.get(one.id)) for one in news), Evidence())
         proof, unseen = self.proof.then(self.counters, counters, seen.succeeded, seen.failed)
