@@ -1,8 +1,8 @@
 """The evidence about one batch before it is judged, from all witnesses. Pure.
 
-Every letter of a batch is succeeded, failed or unknown. A witness knows lower bounds of the first two, and nobody
-else decides: a success is counted only where a deletion was, a failure where a letter was seen again or is neither
-deleted nor in its queue any more. What producers' own messages met at the same time testifies for the consumer.
+Every letter of a batch has succeeded, has failed or is unknown. Only witnesses decide, and they know lower bounds of
+the first two. A success needs a deletion. A failure needs a letter that was seen again, or that is neither deleted nor
+in its queue any more. The outcomes of producers' own messages at the same time testify for the consumer.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from smart_redriver.engine.model.queue_metrics import PERIOD, Account, QueueMetr
 #: How far back producers' messages say how often more of them may be expected.
 LIVE_LOOKBACK = timedelta(minutes=15)
 
-#: A canary goes when producers' messages succeed; known some minutes later, they may all be done by then. What they
-#: met so long before it counts as at the same time.
+#: A canary goes when producers' messages succeed. CloudWatch shows that some minutes later, when they may all be done:
+#: their outcomes from this long before the canary count as simultaneous.
 VOUCHED_BEFORE_CANARY = timedelta(minutes=5)
 
-#: One live success is a coincidence. More letters that failed want more of them to be outweighed.
+#: One live success is a coincidence. The more letters failed, the more live successes it takes to outweigh them.
 FEWEST_LIVE_SUCCESSES = 2
 FAILURES_PER_LIVE_SUCCESS = 15
 
-#: Where at least such a share of messages fails while others succeed, a kind of them may be broken.
-#: One that fails has its own reasons.
+#: If at least this share of messages fails while others succeed, one kind of message may be broken. A single failure
+#: has its own reasons.
 MANY_FAIL = 0.1
 FEWEST_THAT_FAIL = 2
 
@@ -46,12 +46,12 @@ class Live:
     """Outcomes of producers' messages while a batch was out.
 
     Attributes:
-        met: messages that the consumer could meet beside the batch's letters.
-        succeeded: those of them that were deleted, at least.
-        finished: those of them that were deleted or moved to the DLQ, at least.
-        failed: those of them that moved to the DLQ, at least.
+        met: messages that the consumer could receive beside the batch's letters.
+        succeeded: how many of these were deleted, at least.
+        finished: how many were deleted or moved to the DLQ, at least.
+        failed: how many moved to the DLQ, at least.
         per_minute: successes a minute.
-        is_expected: producers send here often enough for their word to be worth waiting for.
+        is_expected: producers send often enough that their messages are worth waiting for.
 
     """
 
@@ -69,7 +69,7 @@ class Live:
         )
 
     def has_spoken(self, failed: int) -> bool:
-        """Whether as many of them have come to an end as can outweigh `failed` letters."""
+        """Whether enough of these messages have finished to outweigh `failed` letters."""
         if self.finished >= FEWEST_LIVE_SUCCESSES and not self.succeeded:
             return True
         return self.finished >= _enough(failed)
@@ -80,17 +80,17 @@ class Evidence:
     """The outcomes of one batch, as far as they are known.
 
     Attributes:
-        succeeded, failed: letters of the batch, at least; of the failed only those without strikes.
-        suspects_failed: letters with strikes that came back, which was to be expected of them.
-        live: what producers' messages met meanwhile.
-        met, deleted: all messages that the consumer could meet meanwhile, and those it was done with.
-        failed_tries: receives of any message that came to nothing. `others_failed_tries`: more of them than our own
-            letters can account for.
-        were_tried: nothing waits in the source queue that may be ours and was never received.
-        is_still_there: messages are in the source queue, so that what is unknown may still show.
+        succeeded, failed: letters of the batch, at least; `failed` counts only letters without strikes.
+        suspects_failed: letters with strikes that came back, as expected.
+        live: the outcomes of producers' messages meanwhile.
+        met, deleted: all messages that the consumer could receive meanwhile, and those that it deleted.
+        failed_tries: receives of any message that ended without a delete. `others_failed_tries`: those that our own
+            letters can't account for.
+        were_tried: no message waits in the source queue that may be our letter and was never received.
+        is_still_there: the source queue holds messages, so unknown outcomes may still show.
         has_metrics: the source's metrics cover the time in which its letters were first tried.
-        are_metrics_late: they can be read, and do not yet.
-        is_heard: the consumer has reported of its letters.
+        are_metrics_late: they can be read, but do not cover that time yet.
+        is_heard: the consumer has reported on the batch's letters.
 
     """
 
@@ -109,14 +109,14 @@ class Evidence:
     is_heard: bool = False
 
     def unknown_of(self, batch: Batch) -> int:
-        """Letters of the batch of which nothing is known."""
+        """Letters of the batch whose outcome is unknown."""
         return max(0, batch.size - self.succeeded - self.failed - self.suspects_failed)
 
     @property
     def is_mixed(self) -> bool | None:
-        """Whether many fail of whom nothing was known while others succeed; None where nobody succeeds.
+        """Whether many messages without strikes fail while others succeed; None if none succeeds.
 
-        Producers' messages tell it where there are any: of letters, those are left that fail.
+        Producers' messages decide if there are any: the letters that are left are those that fail.
         """
         told = self.live if self.live.finished else self
         succeeded, failed = told.succeeded, told.failed
@@ -134,15 +134,15 @@ def gather_evidence(
     vouched_before: timedelta = timedelta(),
     believes_successes: bool = True,
 ) -> Evidence:
-    """Put together what the consumer's reports, the returns and the source's metrics say of `batch`.
+    """Combine what the consumer's reports, the returns and the source's metrics say about `batch`.
 
     Args:
-        batch: with the returns that were seen and the outcomes that were heard so far.
-        others: the further batches of the queue, whose letters are in its metrics, too.
-        metrics: None where CloudWatch could not be asked; that makes the verdict slower, never bolder.
-        max_receives: of one message, before SQS moves it to the DLQ.
-        vouched_before: what producers' messages met so long before the batch testifies for the consumer, too.
-        believes_successes: reported ones count, and not those in the metrics alone.
+        batch: includes the returns seen and the outcomes reported so far.
+        others: the queue's other batches; its metrics include their letters, too.
+        metrics: None if CloudWatch could not be read; that makes the verdict slower, never bolder.
+        max_receives: how often a message is received before SQS moves it to the DLQ.
+        vouched_before: outcomes of producers' messages from this long before the batch testify for the consumer, too.
+        believes_successes: reported successes count, and not only those in the metrics.
 
     """
     seen = _seen(batch, others, metrics, max_receives, vouched_before)
@@ -154,8 +154,8 @@ def gather_evidence(
 def _with_reports(seen: Evidence, batch: Batch, max_receives: int) -> Evidence:
     """Return the larger of what was seen and what was heard: each knows only some of the letters.
 
-    A letter that the consumer parked was deleted, and so it stands in the metrics as a success. It is none: a consumer
-    that takes everything for unhealable is to be given no more.
+    A letter that the consumer parked was deleted, so the metrics show a success. It is none: a consumer that considers
+    everything unhealable must get no more letters.
     """
     heard = batch.heard
     if heard == Heard():
@@ -180,9 +180,9 @@ def _with_reports(seen: Evidence, batch: Batch, max_receives: int) -> Evidence:
 
 
 def _telling_tries(heard: Heard, size: int, max_receives: int) -> int:
-    """Failed tries where no metrics say whether anything was deleted: of one letter many say nothing of the others.
+    """Failed tries that count while no metrics say whether anything was deleted.
 
-    Each letter counts once, unless all of the batch have failed.
+    Many tries of one letter say nothing about the others: each letter counts once, unless the whole batch has failed.
     """
     letters = max(
         sum(one.letters for one in heard.causes), math.ceil(heard.tries / max(1, max_receives))
@@ -226,10 +226,10 @@ def _seen(
 
 
 def _surely_done(batch: Batch, others: Sequence[Batch | Judged], metrics: QueueMetrics) -> int:
-    """Letters of the batch that were deleted, even if all other messages were that have not come back.
+    """Letters of the batch that were deleted for sure, even if all other messages that have not come back were, too.
 
-    Several spans may tell. From the batch on; from one before it on, as letters that came back were not deleted; and
-    until the one after it, of which nothing was deleted yet.
+    Several spans may show this: from this batch on; from an earlier batch on, because letters that came back were not
+    deleted; and from this batch to the next, whose letters were not deleted yet.
     """
     start = minute_of(batch.sent_at)
     sent = {minute_of(one.sent_at) for one in others if one.id != batch.id}
@@ -252,12 +252,12 @@ def _done_within(batch: Batch, others: Iterable[Batch | Judged], account: Accoun
 
 
 def _is_counted(batch: Batch | Judged, account: Account) -> bool:
-    """Whether the account has the sends of all of its letters, which take seconds, and may count in the minute after."""
+    """Whether the account includes the sends of all its letters: they take seconds and may count a minute later."""
     return account.since <= minute_of(batch.sent_at) and batch.sent_at + PERIOD <= account.until
 
 
 def _out(ours: Iterable[Batch | Judged], others: Iterable[Batch | Judged]) -> int:
-    """Letters of ours that can have been tried: those sent since then, and of earlier batches what may still be out."""
+    """Letters of ours that may have been tried: those sent since then, and those of earlier batches that may be out."""
     since = {one.id: one.size for one in ours}
     earlier = (one for one in others if one.id not in since)
     return sum(since.values()) + sum(
@@ -301,7 +301,7 @@ def _sent_before(metrics: QueueMetrics, others: Iterable[Batch | Judged], start:
 
 
 def _were_tried(batch: Batch, account: Account) -> bool:
-    """Whether what waits now came after the batch's letters: it is worked off within the minute, or it is nothing."""
+    """Whether the messages that wait now came after the batch's letters: they are few enough for a minute's work."""
     return account.waiting <= account.deleted_lately and account.until >= batch.tried_by + PERIOD
 
 
@@ -313,10 +313,10 @@ def live_outcome(metrics: QueueMetrics | None, since: datetime) -> LiveOutcome:
     """Return the outcomes of all messages in the last minutes, letters and others.
 
     Args:
-        metrics: None where CloudWatch could not be asked.
-        since: what was before says nothing any more: the circuit's last change.
+        metrics: None if CloudWatch could not be read.
+        since: the circuit's last change; outcomes from before it say nothing any more.
 
-    The shortest span that has something to say is heard, so that an outage's end shows at once.
+    The shortest span that has something to say decides, so that the end of an outage shows at once.
 
     """
     if metrics is None or not metrics.minutes:

@@ -1,7 +1,7 @@
 """The verdict on one batch: ordered rules, the first that applies. Pure: evidence in, verdict out.
 
-`docs/verdicts.md` tells the same in prose. Success is shown, never presumed: what stays unknown when its time is up
-is no evidence. A verdict falls as soon as it is certain, in either direction.
+`docs/verdicts.md` says the same in prose. Success is shown, never presumed: an outcome that is still unknown when its
+time is up is no evidence. A verdict falls as soon as it is certain, in either direction.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from smart_redriver.engine.model.evidence import Evidence
 #: How long a verdict may wait for letters that are still in the source queue when all had time to fail.
 LONGEST_WAIT = timedelta(hours=2)
 
-#: As long where the source's metrics can't be read at all: a verdict that nothing can acquit is not worth hours.
+#: The same wait if the source's metrics can't be read at all: a verdict that nothing can acquit is not worth hours.
 LONGEST_WAIT_WITHOUT_METRICS = timedelta(minutes=10)
 
-#: As long for metrics that can be read, and do not tell of that time yet: CloudWatch takes up to a quarter of an hour for
-#: a queue that nobody used for long, and more in its bad hours.
+#: The same wait for metrics that can be read but do not cover that time yet: CloudWatch takes up to 15 minutes for a
+#: queue that was long unused, and more in its bad hours.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/monitoring-using-cloudwatch.html
 LONGEST_WAIT_FOR_LATE_METRICS = timedelta(minutes=20)
 
-#: How long producers' messages may be waited for, where letters came back and the consumer may be well.
+#: How long to wait for producers' messages when letters came back and the consumer may be well.
 LIVE_PATIENCE = timedelta(minutes=20)
 
-#: Where so many of them succeed beside a canary, they have shown what further canaries were to show.
+#: If this many producers' messages succeed beside a canary, they have shown what further canaries would show.
 MANY_LIVE_SUCCESSES = 15
 
-#: A try that failed is repeated after the visibility timeout; beyond this, one that failed has to do.
+#: A failed try is repeated after the visibility timeout. If that is this long, one failed try has to be enough.
 LONG_VISIBILITY = timedelta(minutes=10)
 
-#: Where nearly half of a batch comes back, the consumer may be up and down within it: a success is clear where less than
-#: this share of what makes a failure came back.
+#: If nearly half of a batch comes back, the consumer may have gone up and down during it. A success is clear if fewer
+#: letters came back than this share of what makes a failure.
 CLEAR_SHARE = 0.8
 
-#: Among so many times as many suspects that came back, a letter without strikes that came back, too, is no outage.
+#: If this many times as many suspects came back, a letter without strikes that came back with them is no outage.
 FEW_AMONG_SUSPECTS = 3
 
-#: Where at least such a share of a batch succeeded, the consumer is up: an outage spares nobody. What came back beside
-#: them may be poison.
+#: If at least this share of a batch succeeded, the consumer is up: an outage spares no letter. The letters that came
+#: back may be poison.
 MIXED_SHARE = 0.1
 
-#: A success lets the window grow by so much: shown by the letters themselves, or vouched for by others.
+#: A success may multiply the window by this: if the letters themselves show it, or if others vouch for it.
 GROWTH_WHERE_SHOWN = 4
 GROWTH_WHERE_VOUCHED = 2
 
@@ -58,13 +58,13 @@ class Judgement:
         verdict: None while it has to wait.
         is_strike: whether a return from this batch speaks against the letter.
         is_clear: clearly too few came back for a failure, or others vouch for the consumer.
-        was_alone: letters came back that may be poison, and nobody succeeded to compare them with.
+        was_alone: letters that may be poison came back, and no message succeeded to compare them with.
         overturned_at: for a success shown by the batch itself, how many returns would overturn it; else 0.
-        growth: what the window may be multiplied by.
-        shown_window: of a mixture, the window that those that succeeded have shown to be safe; else 0.
+        growth: the factor by which the window may grow.
+        shown_window: for a mixture, the window that its successes have shown to be safe; else 0.
         is_overload: its letters were too many at once.
         vouched_per_minute: producers' messages that succeed a minute: letters at that rate are safe, too.
-        is_beyond_doubt: so many of them succeeded that no further canary could show more.
+        is_beyond_doubt: so many producers' messages succeeded that no further canary could show more.
 
     """
 
@@ -82,7 +82,7 @@ class Judgement:
 
     @property
     def is_mixture(self) -> bool:
-        """Whether as many failed as in an outage, and others succeeded."""
+        """Whether as many messages failed as in an outage, but others succeeded."""
         return self.shown_window > 0
 
 
@@ -120,13 +120,13 @@ def _unfinished(batch: Batch, settings: Settings, now: datetime) -> Judgement:
 
 
 def _shown_success(batch: Batch, evidence: Evidence, settings: Settings) -> Judgement | None:
-    """So many succeeded that even the failure of all that are unknown would not turn it."""
+    """So many succeeded that the verdict stands even if every unknown letter fails."""
     succeeded = evidence.succeeded
-    # Of suspects it is expected that they return: what is unknown is put down to them first.
+    # Suspects are expected to return, so unknown outcomes are attributed to them first.
     unknown = batch.size - succeeded - max(batch.suspects, evidence.suspects_failed)
     worst = max(evidence.failed, unknown)
     weight = succeeded + worst
-    # Beside suspects that came back, one more is likelier one of them than half of an outage.
+    # Beside suspects that came back, one more letter is more likely a suspect than half of an outage.
     is_one_more = worst == 1 and evidence.suspects_failed >= FEW_AMONG_SUSPECTS
     if not succeeded or (worst >= settings.failure_rate * weight and not is_one_more):
         return None
@@ -136,7 +136,7 @@ def _shown_success(batch: Batch, evidence: Evidence, settings: Settings) -> Judg
         reason=f"{succeeded} of {batch.size} succeeded",
         is_strike=is_clear or not evidence.live.met,
         is_clear=is_clear,
-        # More have to return than were counted as failed for it: what it was judged by can't turn it round.
+        # More letters must return than this verdict counted as failed: the evidence it rests on can't overturn it.
         overturned_at=max(math.ceil(settings.failure_rate * weight), worst + 1),
         growth=GROWTH_WHERE_SHOWN,
         vouched_per_minute=evidence.live.per_minute,
@@ -144,7 +144,7 @@ def _shown_success(batch: Batch, evidence: Evidence, settings: Settings) -> Judg
 
 
 def _vouched_success(batch: Batch, evidence: Evidence, settings: Settings) -> Judgement | None:
-    """Producers' messages succeed meanwhile: the consumer is well, and what comes back has itself to blame."""
+    """Producers' messages succeed meanwhile: the consumer is well, and letters that come back are at fault."""
     live = evidence.live
     came_back = evidence.failed + evidence.suspects_failed
     were_tried = evidence.were_tried or came_back >= batch.size
@@ -167,10 +167,10 @@ def _vouched_success(batch: Batch, evidence: Evidence, settings: Settings) -> Ju
 def _mixture(
     batch: Batch, evidence: Evidence, settings: Settings, now: datetime, *, is_canary: bool
 ) -> Judgement | None:
-    """As many failed as in an outage, ours or producers', and others succeeded: there is none.
+    """As many messages failed as in an outage, ours or producers', but others succeeded: there is no outage.
 
-    Those that failed may be at fault. Beside producers' messages their next tries will show it; without these nothing
-    may succeed beside them again.
+    The failed letters may be at fault. Beside producers' messages, their next tries will show it. Without those, no
+    message may succeed beside them again.
     """
     succeeded, failed = evidence.succeeded, evidence.failed
     weight = batch.size - evidence.suspects_failed
@@ -191,8 +191,8 @@ def _mixture(
 def _are_ours(batch: Batch, evidence: Evidence, now: datetime, *, is_canary: bool) -> bool:
     """Whether the messages that succeeded meanwhile are letters.
 
-    Where producers' tries mostly fail, theirs do not. On a queue without producers they are ours, if not this canary
-    then what is still there of batches before.
+    If producers' tries mostly fail, the successes are not theirs. On a queue without producers the successes are ours:
+    this canary, or letters of earlier batches that are still there.
     """
     others_fail = evidence.others_failed_tries > evidence.deleted and now >= batch.due_at
     return evidence.were_tried and (others_fail or (is_canary and not evidence.live.is_expected))
@@ -201,7 +201,7 @@ def _are_ours(batch: Batch, evidence: Evidence, now: datetime, *, is_canary: boo
 def _shown_failure(
     batch: Batch, evidence: Evidence, settings: Settings, now: datetime, *, is_canary: bool
 ) -> Judgement | None:
-    """So many failed that even the success of all that are unknown would not turn it, and nobody vouches.
+    """So many failed that the verdict stands even if every unknown letter succeeds, and no message vouches.
 
     Suspects are expected to return. Their return says nothing about a consumer that was well, nor does it show that
     one is well again.
@@ -219,7 +219,7 @@ def _shown_failure(
     are_few = _are_few_others(batch, evidence)
     may_more_succeed = came_back < batch.size and now < known_by(batch, evidence)
     if has_failed and are_few and may_more_succeed:
-        return None  # one more that succeeded would make strikes of it
+        return None  # one more success would turn the returns into strikes
     if not is_canary and (not has_failed or are_few):
         were = "hardly any but" if failed else "only"
         reason = f"{were} suspects were redriven, and all returned"
@@ -243,7 +243,7 @@ def _live_may_speak(batch: Batch, evidence: Evidence, came_back: int, now: datet
 
 
 def _nothing_succeeds(evidence: Evidence) -> bool:
-    """Whether others fail, too, as far as one knows."""
+    """Whether others fail, too, as far as is known."""
     return evidence.has_metrics and evidence.deleted == 0 and evidence.others_failed_tries > 1
 
 
@@ -256,14 +256,14 @@ def _nothing_but_failed_tries(
     *,
     is_canary: bool,
 ) -> Judgement | None:
-    """The consumer receives and deletes nothing, whoever's messages they are."""
+    """The consumer receives messages and deletes none, whether letters or producers' messages."""
     if evidence.deleted or not (evidence.has_metrics or evidence.is_heard):
         return None
     if 2 * batch.suspects > batch.size and not is_canary and not _nothing_succeeds(evidence):
-        return None  # of suspects nothing else was to be expected, and the tries are mostly theirs
+        return None  # suspects were expected to fail, and the tries are mostly theirs
     is_early = now < batch.tried_by + LIVE_PATIENCE
     if evidence.live.is_expected and is_early and evidence.others_failed_tries <= 1:
-        return None  # they may all be tries of our own letters: others are still to speak
+        return None  # they may all be tries of our own letters: other messages may still speak
     fewest = 1 if visibility_timeout >= LONG_VISIBILITY else 2
     if evidence.failed_tries < max(fewest, settings.failure_rate * batch.size):
         return None
@@ -286,6 +286,6 @@ def _unknown(batch: Batch, evidence: Evidence, now: datetime) -> Judgement:
 
 
 def known_by(batch: Batch, evidence: Evidence) -> datetime:
-    """When its letters had time to fail, and late metrics to tell of it."""
+    """When the batch's letters have had time to fail, and late metrics time to show it."""
     late = LONGEST_WAIT_FOR_LATE_METRICS if evidence.are_metrics_late else timedelta()
     return batch.due_at + late
