@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 
-#: Judged batches remembered, so that a letter that returns late still learns what its batch showed. At one
-#: batch in five minutes these are the last 16 hours, in about 8 KB.
+#: Judged batches remembered, so that a letter that returns late can still use its batch's verdict. At one batch in five
+#: minutes they cover the last 16 hours, in about 8 KB.
 JUDGED_KEPT = 200
 
 #: Causes of failure that are counted for each batch.
@@ -16,7 +16,7 @@ CAUSES_KEPT = 10
 
 
 class Verdict(str, Enum):
-    """The judgement of a batch: what it showed of the consumer."""
+    """The judgement of a batch: what it showed about the consumer."""
 
     SUCCESS = "SUCCESS"
     FAILURE = "FAILURE"
@@ -25,7 +25,7 @@ class Verdict(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CauseCount:
-    """Letters that failed of one cause."""
+    """Letters that failed for one cause."""
 
     cause: str
     letters: int
@@ -33,14 +33,14 @@ class CauseCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """The counts of what the consumer has reported about a batch's letters, each of them counted once.
+    """The counts of what the consumer has reported about a batch's letters; each letter counts once.
 
     Attributes:
-        succeeded: letters that it was done with.
+        succeeded: letters that the consumer finished.
         failed, suspects_failed: letters that failed at their last receive, without and with strikes.
-        parked: letters that it parked itself, as no retry can heal them.
+        parked: letters that the consumer parked itself, as no retry can heal them.
         tries: deliveries that failed, of any of them.
-        causes: what letters failed of at their first try, the most frequent of them.
+        causes: why letters failed at their first try; the most frequent causes only.
 
     """
 
@@ -53,7 +53,7 @@ class Heard:
 
     @property
     def ended(self) -> int:
-        """Letters that it says the end of."""
+        """Letters whose end the consumer has reported."""
         return self.succeeded + self.failed + self.suspects_failed + self.parked
 
     def __add__(self, other: Heard) -> Heard:
@@ -77,12 +77,12 @@ class Heard:
 class Batch:
     """The letters redriven by one pass, awaiting a verdict.
 
-    It is registered before the first send with the number it may reach (`is_complete` false), so that a pass
-    that dies while sending leaves no unknown letters behind, and completed with what was really sent.
+    It is registered before the first send with the most letters that it may get (`is_complete` false), so that a pass
+    that dies while sending leaves no unknown letters behind. It is completed with what was really sent.
 
     Attributes:
         size: letters sent, suspects included.
-        suspects: those of them that had come back before while others succeeded.
+        suspects: how many of these had come back before while others succeeded.
         returned, suspects_returned: returns seen so far, of letters without strikes and of suspects.
         heard: what the consumer has reported of it so far.
         is_probe: sent small on purpose, to see before a full batch follows.
@@ -107,7 +107,7 @@ class Batch:
 
     @property
     def unblemished(self) -> int:
-        """Letters of it whose failure would speak against the consumer."""
+        """Letters in it whose failure would speak against the consumer."""
         return self.size - self.suspects
 
     @property
@@ -117,14 +117,14 @@ class Batch:
 
     @property
     def known(self) -> int:
-        """Letters of it of which it is known what became of them."""
+        """Letters in it whose outcome is known."""
         heard = self.heard
         back = max(self.seen_again, heard.failed + heard.suspects_failed)
         return min(self.size, back + heard.succeeded + heard.parked)
 
     @property
     def unknown(self) -> int:
-        """Letters of it of which nothing is known."""
+        """Letters in it whose outcome is unknown."""
         return self.size - self.known
 
     @property
@@ -152,12 +152,11 @@ class Batch:
 class Judged:
     """A batch whose verdict is in.
 
-    `is_strike` says whether a return from it speaks against the letter: others succeeded at the same time;
-    `was_alone` that suspects came back with nobody to compare them with.
-    A success that was shown by the batch itself falls when `overturned_at` letters have returned after all
-    (0: never). `sent_at` and `size` tell its letters from producers' messages in the source's metrics.
-    `unaccounted` of its letters nothing was known when the verdict fell, and no producer's message would be there to
-    compare them with. `is_whole`: each of them was shown to have succeeded.
+    `is_strike`: a return from it speaks against the letter, because others succeeded at the same time. `was_alone`:
+    suspects came back with no other message to compare them with. A success that the batch itself showed is overturned
+    when `overturned_at` letters have returned after all (0: never). `sent_at` and `size` tell its letters from
+    producers' messages in the source's metrics. `unaccounted`: letters whose outcome was unknown at the verdict and
+    that no producer's message could be compared with. `is_whole`: every letter was shown to have succeeded.
     """
 
     id: int
@@ -174,7 +173,7 @@ class Judged:
 
     @property
     def has_succeeded_as_a_whole(self) -> bool:
-        """Whether every letter of it was shown to have succeeded, and none was seen again since."""
+        """Whether every letter in it was shown to have succeeded, and none was seen again since."""
         return self.is_whole and not self.seen_again
 
     @property

@@ -11,9 +11,9 @@
               └────────────────────────────────────────── │ HALF_OPEN │ ──────┘
                                                           └───────────┘
 
-It is two-step, as a redrive is: `permit.allow` gives a permit now, the outcome comes minutes later, in another
-invocation, through `judging`. Every change of state starts a new generation; what returns from an older one
-counts for its letter and moves nothing. No evidence is not success: an empty DLQ changes nothing.
+It has two steps, as a redrive does: `permit.allow` gives a permit now; the outcome comes minutes later, in another
+invocation, through `judging`. Every change of state starts a new generation; a return from an older one counts for its
+letter but does not move the circuit. No evidence is not success: an empty DLQ changes nothing.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from smart_redriver.engine.model.evidence import FAILURES_PER_LIVE_SUCCESS
 from smart_redriver.engine.model.permit import Permit, cool_down, is_likely_up, restart_window
 from smart_redriver.engine.model.verdict import GROWTH_WHERE_SHOWN, Judgement
 
-#: The smallest window that failures and a person's close leave; it grows from here.
+#: The smallest window, after failures or a person's close; it grows from here.
 SMALLEST_WINDOW = 1
 
-#: Letters that live traffic vouches for: those of so many minutes at its rate, the time that a verdict takes.
+#: Live traffic vouches for as many letters as it sends in this many minutes, the time that a verdict takes.
 VOUCHED_MINUTES = 4
 
 
@@ -43,12 +43,12 @@ def new_circuit(queue: str, settings: Settings, now: datetime) -> Circuit:
 def register_batch(
     circuit: Circuit, permit: Permit, now: datetime, *, due_at: datetime, begun: Batch | None = None
 ) -> tuple[Circuit, Batch]:
-    """The circuit with a batch announced, or one that was `begun` announced anew, before its first letter is sent.
+    """Announce a batch in the circuit before its first letter is sent, or announce a `begun` one again.
 
-    An OPEN circuit turns HALF_OPEN here and not earlier: only a letter that is about to be sent is a canary.
+    An OPEN circuit becomes HALF_OPEN here and not earlier: only a letter that is about to be sent is a canary.
     """
     if circuit.state is State.OPEN:
-        # A canary that somebody asked for and that fails makes the next cool-down no longer.
+        # If a canary that somebody asked for fails, the next cool-down is no longer than the last.
         opens = max(0, circuit.consecutive_opens - permit.is_hinted)
         tried = replace(circuit, success_count=0, consecutive_opens=opens)
         circuit = change_state(tried, State.HALF_OPEN, permit.reason, now)
@@ -100,7 +100,7 @@ def _after_canary(
     settings: Settings,
     now: datetime,
 ) -> Circuit:
-    # Whatever opens the circuit next is another outage: its cool-down begins anew.
+    # The next opening is another outage: its cool-down starts from the beginning.
     circuit = replace(circuit, consecutive_opens=0)
     if circuit.success_count < settings.success_threshold and not judgement.is_beyond_doubt:
         return circuit
@@ -125,7 +125,7 @@ def _after_batch(
     if _has_used(circuit, batch):
         window = _grown(window, batch, judgement, vouched)
         good = min(circuit.window, batch.size + circuit.outstanding)
-    # A success in which nearly half came back calms nobody: the consumer may be up and down within one batch.
+    # A success in which nearly half came back calms nothing: the consumer may have gone up and down during the batch.
     calming = circuit.success_count if judgement.is_clear else 0
     is_shaken = circuit.is_shaken and calming < settings.failure_threshold + circuit.flaps
     return replace(
@@ -142,24 +142,24 @@ def _after_batch(
 def _after_mixture(
     circuit: Circuit, batch: Batch, judgement: Judgement, settings: Settings
 ) -> Circuit:
-    """It was no failure, and calms nobody: what follows it is no sign of a consumer that is up and down."""
+    """A mixture is no failure, but it calms nothing either: a failure after it is no sign of a flapping consumer."""
     shown = max(judgement.shown_window, settings.initial_window)
     window = shown if _has_used(circuit, batch) else min(circuit.window, shown)
     return replace(circuit, failure_count=0, window=min(window, settings.max_window))
 
 
 def _has_used(circuit: Circuit, batch: Batch) -> bool:
-    """Only a window that was used, by this batch and those beside it, has been shown to be safe.
+    """Only a window that this batch and those beside it have used has been shown to be safe.
 
-    RFC 7661 says the same of TCP's.
+    RFC 7661 says the same about TCP's window.
     """
     return 2 * (batch.size + circuit.outstanding) >= circuit.window
 
 
 def _grown(window: int, batch: Batch, judgement: Judgement, vouched: int) -> int:
-    """The window after a success, by as much as has succeeded: there may be several batches in it.
+    """The window after a success, which grows by what has succeeded: it may hold several batches.
 
-    Vouched for by others, it is no larger than what they can outweigh in time.
+    If others vouched for the success, the window is no larger than what they can outweigh in time.
     """
     grown = window + (judgement.growth - 1) * batch.size
     if judgement.growth >= GROWTH_WHERE_SHOWN:
@@ -231,7 +231,7 @@ def change_state(
     now: datetime,
     cools_for: timedelta | None = None,
 ) -> Circuit:
-    """The circuit in a new state and generation; what still awaited a verdict no longer has one to wait for."""
+    """The circuit in a new state and generation; batches that awaited a verdict end without evidence."""
     for batch in circuit.pending:
         circuit = circuit.with_verdict(batch, Verdict.NO_EVIDENCE, is_strike=False)
     return replace(

@@ -5,8 +5,8 @@
                                ▼                                         ▼
                              the group flows                           the group is parked
 
-A cause is what consumers report: the class of the error. Without reports nothing here happens. The circuits are kept
-with their queue's own, so that one read and one conditional write hold for all of them.
+A cause is the class of the error that consumers report; without reports nothing happens here. The circuits are kept
+with their queue's own circuit, so that one read and one conditional write cover them all.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-#: Circuits by cause of one queue. What is beyond has its letters judged one by one.
+#: Circuits by cause that one queue keeps. Letters of further causes are judged one by one.
 MOST_CAUSES = 20
 
-#: Letters that make a cause of theirs by failing while others succeed: fewer are judged one by one. And of those that
-#: were tried, such a share has to have failed: bad luck comes to half of them, what they need being down to all.
+#: This many letters must fail for one cause while others succeed before the cause is held: fewer are judged one by one.
+#: This share of its tried letters must have failed, too: bad luck hits half of them, but a dependency that is down hits
+#: all.
 FEWEST_OF_A_CAUSE = 3
 MOSTLY = 0.8
 
-#: Outcomes of a cause's letters are counted for so long without news: an outage that is over says nothing of the next.
+#: How long the outcomes of a cause's letters count without news: a past outage says nothing about the next.
 COUNTED_FOR = timedelta(minutes=10)
 
-#: A canary of which nothing is heard nor seen for so long beyond the time that it takes to fail is given up on.
+#: A canary is given up when nothing is heard or seen of it for this long beyond its time to fail.
 PATIENCE = timedelta(minutes=5)
 
-#: Where no letter of a held cause was seen for so long, there is none.
+#: If no letter of a held cause was seen for this long, there is none.
 FORGOTTEN_AFTER = timedelta(days=1)
 
 #: While a canary is out, the others are looked at again after this.
@@ -41,15 +42,16 @@ class CauseCircuit:
     """The memory of the letters of one cause.
 
     Attributes:
-        failed, succeeded: letters that failed of it while others succeeded, and that succeeded after they had failed of
-            it, up to `counted_at`.
-        held_since: since when its letters are held together; None while they flow.
-        cools_until: when the next canary may go. `canaries_failed`: in a row.
-        canary_id: original id of the letter that is out as a canary. `canary_batch`, `canary_sent_at`: likewise.
-        convicted_at: when the last canary was sent that failed after enough others: those letters are parked for whom
-            that was late enough.
-        letters: how many of them were left in the DLQ by the pass that saw some last, at `seen_at`; while most of them
-            are hidden until the next canary, the most that a pass left. `is_empty`: it parked the last of them.
+        failed, succeeded: letters that failed for it while others succeeded, and letters that succeeded after failing
+            for it, up to `counted_at`.
+        held_since: when its letters began to be held together; None while they flow.
+        cools_until: when the next canary may go. `canaries_failed`: how many failed in a row.
+        canary_id: original id of the letter that is out as a canary. `canary_batch`, `canary_sent_at`: its batch and
+            time.
+        convicted_at: when the last canary was sent that failed after enough others. Letters for which that was late
+            enough are parked.
+        letters: how many the last pass that saw some, at `seen_at`, left in the DLQ; while most are hidden until the
+            next canary, the most that a pass left. `is_empty`: that pass parked the last of them.
 
     """
 
@@ -75,18 +77,18 @@ class CauseCircuit:
 
     @property
     def holds_letters(self) -> bool:
-        """Whether there may be some that are."""
+        """Whether any letters may be held."""
         return self.is_held and not self.is_empty
 
     def after_pass(self, *, stayed: int, left: int, now: datetime) -> CauseCircuit:
-        """After a pass that saw some of its letters in the DLQ: those that stayed there, and those that are parked."""
-        # While it cools they are hidden, and a pass meets the new ones and its canary alone.
+        """The circuit after a pass that saw its letters in the DLQ: `stayed` of them stay there, `left` are parked."""
+        # While the cause cools, its letters are hidden: a pass finds only new ones and the canary.
         is_cool = self.cools_until is None or now >= self.cools_until
         letters = stayed if is_cool else max(stayed, self.letters - left)
         return replace(self, letters=letters, seen_at=now, is_empty=not letters)
 
     def awaits_canary(self, now: datetime, time_to_fail: timedelta) -> bool:
-        """Whether a canary is out of which something may yet be known."""
+        """Whether a canary is out whose outcome may still become known."""
         sent_at = self.canary_sent_at
         return sent_at is not None and now < sent_at + time_to_fail + PATIENCE
 
@@ -109,8 +111,8 @@ class CauseCircuit:
         """Return the circuit after a canary failed for the same cause.
 
         Args:
-            convicts_after: a canary that was sent so long after the letters were first held was their last chance.
-            fewest: canaries that have to have failed by then.
+            convicts_after: a canary sent this long after the letters were first held was their last chance.
+            fewest: how many canaries must have failed by then.
 
         """
         failed = self.canaries_failed + 1
@@ -124,9 +126,9 @@ class CauseCircuit:
 def with_successes(
     causes: Sequence[CauseCircuit], recovered: Mapping[str, Sequence[datetime]], now: datetime
 ) -> tuple[CauseCircuit, ...]:
-    """The circuits after letters succeeded that had failed before: by cause, when each of them was sent.
+    """The circuits after letters that had failed before succeeded; `recovered` says by cause when each was sent.
 
-    One that was sent after its kind was held ends that: what they need is up again.
+    A success that was sent after its cause was held ends the hold: what the letters need is up again.
     """
     known = {one.cause: one for one in causes}
     for cause, sent in recovered.items():
@@ -142,7 +144,7 @@ def with_failures(
 ) -> tuple[CauseCircuit, ...]:
     """The circuits after letters failed while others succeeded, counted by cause.
 
-    Those of a cause that mostly fail are held from now on, for `cools_for` before the first canary.
+    If a cause's letters mostly fail, they are held from now on; the first canary goes after `cools_for`.
     """
     known = {one.cause: one for one in causes}
     for cause, letters in failed.items():
@@ -170,6 +172,6 @@ def _is_forgotten(circuit: CauseCircuit, now: datetime) -> bool:
 
 
 def kept(circuits: Iterable[CauseCircuit], now: datetime) -> tuple[CauseCircuit, ...]:
-    """Return those that still matter, up to the number kept: first those that hold letters."""
+    """Return the circuits that still matter, up to `MOST_CAUSES`: first those that hold letters."""
     known = [one for one in circuits if not _is_forgotten(one, now)]
     return tuple(sorted(known, key=lambda one: not one.is_held)[:MOST_CAUSES])

@@ -1,6 +1,7 @@
-"""The memory of one queue between passes: the circuit, its batches, and what people ordered; and its lease.
+"""The memory of one queue between passes: its circuit, batches, lease and people's orders.
 
-Data and arithmetic only. `verdict.py` weighs a batch, `judging.py` lets verdicts fall, `breaker.py` moves the circuit, the state table keeps it.
+Data and arithmetic only. `verdict.py` weighs a batch, `judging.py` gives verdicts, `breaker.py` moves the circuit, and
+the state table keeps it.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from smart_redriver.engine.model.fifo_counts import BatchCounts, latest
 from smart_redriver.engine.model.rate import Rate
 from smart_redriver.engine.triage.decision import Hold
 
-#: More flaps in a row than these say no more.
+#: Flaps in a row that are counted: more say nothing new.
 MOST_FLAPS = 4
 
-#: The last batches that tell whether suspects are about.
+#: How many of the last batches are checked for suspects.
 SUSPECTS_SHOW_IN = 5
 
-#: Groups of hidden suspects that are remembered, by the minute in which they are seen again.
+#: Groups of hidden suspects that are remembered, by the minute in which they become visible again.
 GROUPS_KEPT = 60
 
 
@@ -51,7 +52,7 @@ class Orders:
 
     Attributes:
         is_paused: no pass does anything until `paused_until` (None: until resumed).
-        drain_window, drain_rate: until `drain_until`, the window starts from and the rate is this at least.
+        drain_window, drain_rate: the least window to start from, and the least rate, until `drain_until`.
         by, reason: who gave the last order, and why.
 
     """
@@ -65,7 +66,7 @@ class Orders:
     reason: str = ""
 
     def pauses(self, now: datetime) -> bool:
-        """Whether a pass has to do nothing now."""
+        """Whether the queue is paused now."""
         return self.is_paused and (self.paused_until is None or now < self.paused_until)
 
     def drains(self, now: datetime) -> bool:
@@ -87,11 +88,11 @@ class HeldSuspects:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """The letters that wait for no known moment, as one pass saw them.
+    """The letters that wait without a known end, as one pass saw them.
 
     Attributes:
-        letters: how many are left in the DLQ, visible to anybody.
-        since: since when the one has lain there that has for longest, where the pass saw all of them.
+        letters: how many are left in the DLQ, visible to any receiver.
+        since: when the oldest of them arrived there, if the pass saw all of them.
 
     """
 
@@ -101,7 +102,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fared:
-    """How letters of which nothing was known fared lately, while others succeeded; half of it is forgotten at each verdict.
+    """How letters without strikes fared lately while others succeeded; each verdict halves the older counts.
 
     Attributes:
         failed, succeeded: letters.
@@ -112,18 +113,18 @@ class Fared:
     succeeded: int = 0
 
     def and_then(self, failed: int, succeeded: int) -> Fared:
-        """Both of a further batch beside half of what was known."""
+        """The counts of a further batch, added to half of the known ones."""
         return Fared(failed=self.failed // 2 + failed, succeeded=self.succeeded // 2 + succeeded)
 
     def and_also(self, failed: int) -> Fared:
-        """Letters of a batch that succeeded came back late."""
+        """The counts after letters of a successful batch came back late."""
         return replace(self, failed=self.failed + failed)
 
     def chance_that_all_fail(self, letters: int) -> float:
-        """How likely so many letters are to fail, all of them, of a consumer that is as it was.
+        """How likely it is that this many letters all fail at a consumer that has not changed.
 
-        It is the predictive probability of the share that fails, of which nothing was known at first (Laplace's rule
-        of succession).
+        It is the predictive probability when nothing was known at first about the share that fails (Laplace's rule of
+        succession).
         """
         failed, seen = self.failed + 1, self.failed + self.succeeded + 2
         return math.prod((failed + n) / (seen + n) for n in range(letters))
@@ -140,30 +141,30 @@ class Circuit:
         success_count: in a row, good canaries while HALF_OPEN, good full batches while CLOSED.
         window: how many letters may be awaiting a verdict at once.
         good_window: the last window that was shown to be good; 0 before the first.
-        paced_until: the last second that is dealt out to a letter: the next batch's turn comes after it.
-        is_shaken: a batch has failed lately, so that a probe has to succeed before a full batch follows.
+        paced_until: the last second that was given to a letter; the next batch comes after it.
+        is_shaken: a batch failed lately, so a probe must succeed before a full batch follows.
         probed_at: when the last verdict fell, if it was a success; None after a failure.
         failed_at: when the last failure was counted.
         flaps: full batches that failed right after a trial had succeeded, up to `MOST_FLAPS`: the consumer is up and
-            down. Forgotten after as many successes in a row, and `failure_threshold` more.
-        up_since: when the first batch was sent that has succeeded since the last failure; None after a failure.
-        up_seconds: from there to the send of the batch that failed, the last time: for so long the consumer was up.
+            down. Reset after that many successes in a row plus `failure_threshold`.
+        up_since: when the first batch to succeed since the last failure was sent; None after a failure.
+        up_seconds: how long the consumer was last up: from that send to the send of the batch that failed.
         cools_until: while OPEN, when the cool-down is over.
         heard_at: when the consumer's last report of a redriven letter was read.
-        suspect_succeeded_at: when a verdict last showed that a suspect had succeeded: chance has a hand in failures.
-        mixed_at: when a batch was judged last beside which many messages without strikes failed, and others succeeded;
-            or, after it, one beside which nobody succeeded.
+        suspect_succeeded_at: when a verdict last showed that a suspect had succeeded: failures are partly chance.
+        mixed_at: when the last batch was judged beside which many messages without strikes failed while others
+            succeeded; or, after it, a batch beside which none succeeded.
         fared: how letters fared beside others that succeeded.
-        contradicted_at: when a letter was last met in the DLQ that had been reported as succeeded.
+        contradicted_at: when a letter that had been reported as succeeded was last found in the DLQ.
         dlq_sweep_at, urgent_sweep_at, lot_sweep_at: when the retention guard looks through a queue next: the DLQ
             while nothing flows, the DLQ while letters flow, the parking lot. None: not yet known.
-        waiting_since: since when letters wait in the DLQ for no known moment; None without any.
-        stuck: letters that were to be parked and that the parking lot does not take as they are.
+        waiting_since: since when letters wait in the DLQ without a known end; None without any.
+        stuck: letters that should be parked but that the parking lot does not accept as they are.
         held_suspects: letters that are hidden until their last chance.
-        suspects_until: until when suspects are hidden for their backoff where nobody can delay them: controls wait for them.
+        suspects_until: when the backoff of hidden suspects ends if sends can't be delayed: controls wait for them.
         causes: letters that fail for one cause while others succeed.
-        counted_batches: of a FIFO queue the last batches, counted: their letters are kept until it is known what became of them.
-        rate: letters a second that the consumer is given; None before its queue was looked at.
+        counted_batches: counts of a FIFO queue's last batches: their letters are kept until their outcome is known.
+        rate: letters a second that the consumer is given; None before the first look at its queue.
         reason: why the state is what it is, for people.
 
     """
@@ -214,19 +215,19 @@ class Circuit:
 
     @property
     def unknown(self) -> int:
-        """Those of them of which nothing is known."""
+        """Letters awaiting a verdict whose outcome is unknown."""
         return sum(batch.unknown for batch in self.pending)
 
     @property
     def last_tried_at(self) -> datetime:
-        """When the last batch was sent that has been judged; what came later, nobody has judged by yet."""
+        """When the last judged batch was sent; no verdict rests on anything later."""
         return max(
             (one.sent_at for one in self.judged[-SUSPECTS_SHOW_IN:]), default=self.changed_at
         )
 
     @property
     def left_failing(self) -> int:
-        """Letters of failed batches that the consumer still has, while nothing else is out that could fail."""
+        """Letters of failed batches that the consumer still has while no other letter that could fail is out."""
         if self.state is not State.CLOSED or not self.failure_count or self.pending:
             return 0
         return sum(
@@ -237,14 +238,14 @@ class Circuit:
 
     @property
     def has_suspects(self) -> bool:
-        """Whether letters are out, or came back lately, that had come back from batches in which others succeeded."""
+        """Whether suspects are out, or came back lately: they had come back while others in their batch succeeded."""
         return any(one.suspects for one in self.pending) or any(
             one.was_alone or (one.returned and one.verdict is Verdict.SUCCESS)
             for one in self.judged[-SUSPECTS_SHOW_IN:]
         )
 
     def may_hide_suspects(self, since: datetime) -> bool:
-        """Whether letters of successes, sent since then, may yet come back: of these nobody knew when the verdict fell."""
+        """Whether letters of successes sent since then may come back: their outcome was unknown at the verdict."""
         return any(
             one.unaccounted > one.seen_again and one.sent_at >= since
             for one in self.judged[-SUSPECTS_SHOW_IN:]
@@ -255,20 +256,20 @@ class Circuit:
         return sum(one.letters for one in self.held_suspects if one.until > now)
 
     def waiting_seconds(self, now: datetime) -> int:
-        """The seconds that letters have been waiting for no known moment; 0 without any."""
+        """The seconds for which letters have been waiting without a known end; 0 without any."""
         return int((now - self.waiting_since).total_seconds()) if self.waiting_since else 0
 
     def with_waiting(self, waiting: Waiting, now: datetime) -> Circuit:
-        """This circuit, which knows since when letters wait; it knows nothing of the time before it first saw any."""
+        """This circuit with the time since when letters wait; it can't know about the time before it first saw any."""
         if not waiting.letters:
             return replace(self, waiting_since=None)
         remembered = self.waiting_since or now
         return replace(self, waiting_since=max(remembered, waiting.since or remembered))
 
     def with_held_suspects(self, holds: Iterable[Hold], now: datetime) -> Circuit:
-        """This circuit, which knows the suspects that this pass hides and forgets those that are visible again.
+        """This circuit with the suspects that this pass hides added and those that are visible again removed.
 
-        No pass receives hidden letters, so they are counted from what is remembered.
+        No pass receives hidden letters, so they are counted from memory.
         """
         groups = {one.until: one.letters for one in self.held_suspects if one.until > now}
         for hold in holds:
@@ -288,9 +289,9 @@ class Circuit:
         return next((batch for batch in self.pending if batch.id == batch_id), None)
 
     def judged_batch(self, batch_id: int | None) -> Judged | None:
-        """The batch of this id once its verdict is in, as far back as is remembered."""
+        """The judged batch of this id, if it is still remembered."""
         if batch_id is None:
-            return None  # most letters are on their first visit: two hundred batches need not be looked at for each
+            return None  # most letters are on their first visit: no need to search two hundred batches for each
         return next((batch for batch in self.judged if batch.id == batch_id), None)
 
     def batch_counts(self, batch_id: int | None) -> BatchCounts | None:
@@ -298,7 +299,7 @@ class Circuit:
         return next((one for one in self.counted_batches if one.batch == batch_id), None)
 
     def with_counts(self, changed: BatchCounts) -> Circuit:
-        """This circuit with these counts, in the place of those of the same batch."""
+        """This circuit with these counts in place of the same batch's older ones."""
         if self.batch_counts(changed.batch) is None:
             return replace(self, counted_batches=latest((*self.counted_batches, changed)))
         counted_batches = (

@@ -1,7 +1,7 @@
-"""Verdicts as they fall: what was seen and heard is charged to batches, each is weighed, and the circuit moves. Pure.
+"""Gives verdicts: charges returns and reports to batches, weighs each batch, and moves the circuit. Pure.
 
-`verdict` says what one batch shows, `breaker` what that does to the circuit; here is when, for which batch, and what
-else follows from it: strikes, circuits by cause, and verdicts that late returns turn round.
+`verdict` says what one batch shows, and `breaker` what that does to the circuit. This module decides when, for which
+batch, and what else follows: strikes, circuits by cause, and verdicts that late returns overturn.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from smart_redriver.engine.model.permit import cause_cool_down, is_mixed
 from smart_redriver.engine.model.queue_metrics import Account, QueueMetrics
 from smart_redriver.engine.model.verdict import Judgement, known_by, weigh
 
-#: Letters were too many at once where less than this share of them succeeded that had succeeded of fewer letters, and
-#: these were enough for chance to have little part in it.
+#: A batch was too large if its share of successes is below this part of a smaller batch's share, and the smaller batch
+#: was large enough that chance plays little part.
 SHARE_OF_TOO_MANY = 0.35
 FEWEST_TO_COMPARE = 5
 
-#: Where many letters fail beside others that succeed, so many of them fail in a row by chance as seldom as an outage
-#: begins.
+#: If many letters fail while others succeed, failures in a row that are likelier than this may be chance, and not the
+#: beginning of an outage.
 CHANCE_OF_OUTAGE = 0.02
 
 
@@ -75,7 +75,7 @@ def judge(
             is_canary=circuit.state is State.HALF_OPEN,
         )
         if judgement.is_mixture and circuit.flaps:
-            # Where the consumer is up and down, a mixture is what met both.
+            # With a flapping consumer, a mixture is a batch that met it both up and down.
             judgement = replace(judgement, verdict=Verdict.FAILURE, shown_window=0, is_strike=False)
         if judgement.verdict is Verdict.FAILURE:
             judgement = _unless_by_chance(judgement, circuit, batch, known, settings, now)
@@ -99,9 +99,9 @@ def _unless_by_chance(
     settings: Settings,
     now: datetime,
 ) -> Judgement:
-    """A failure, unless as many letters fail by chance where many do beside others that succeed.
+    """The failure, unless chance explains it: many letters fail lately while others succeed.
 
-    Those of which nothing is known yet may have succeeded. Where there are live messages, these tell it.
+    Letters with unknown outcomes may have succeeded. If there are live messages, they decide instead.
     """
     is_quiet = circuit.state is State.CLOSED and not evidence.live.met
     if not is_quiet or not is_mixed(circuit, batch.sent_at, settings):
@@ -120,7 +120,7 @@ def _unless_by_chance(
 
 
 def _were_too_many(circuit: Circuit, batch: Batch, evidence: Evidence) -> bool:
-    """Whether a far smaller share succeeded than of a batch of a quarter its size: of poison, both have the same."""
+    """Whether a far smaller share succeeded than in a batch of a quarter its size: poison would hit both alike."""
     smaller = next(
         (
             one
@@ -145,7 +145,7 @@ def _fallen(
     now: datetime,
     roll: float,
 ) -> Circuit:
-    """The circuit after a verdict that has fallen, and what else follows from it."""
+    """The circuit after a verdict, with everything else that follows from it."""
     is_whole = verdict is Verdict.SUCCESS and known.succeeded >= batch.size
     after = circuit.with_verdict(
         batch,
@@ -159,7 +159,7 @@ def _fallen(
     if known.succeeded > batch.unblemished:
         after = replace(after, suspect_succeeded_at=now)
     is_current = batch.generation == circuit.generation
-    # Where letters fail on a quiet queue, nobody is left to say otherwise: what was shown last holds on.
+    # If letters fail on a quiet queue, no other message can say otherwise: the last finding still holds.
     is_quiet = not known.live.is_expected and known.failed + known.suspects_failed > 0
     was_mixed = is_current and is_quiet and is_mixed(circuit, batch.sent_at, settings)
     if known.is_mixed or (known.is_mixed is None and was_mixed):
@@ -175,7 +175,7 @@ def _fallen(
 
 
 def _unaccounted(batch: Batch, judgement: Judgement, evidence: Evidence) -> int:
-    """Letters of a success of which nothing is known yet, where nobody else's messages could be compared with them."""
+    """Letters of a success whose outcome is still unknown, if no other messages could be compared with them."""
     if judgement.verdict is not Verdict.SUCCESS or evidence.live.is_expected:
         return 0
     return max(0, batch.size - evidence.succeeded - batch.seen_again)
@@ -215,7 +215,7 @@ def charge(circuit: Circuit, returns: Mapping[tuple[int, bool], int]) -> Circuit
     Args:
         returns: how many letters returned, by (batch id, whether the letter was a suspect).
 
-    A return from a judged batch may overturn a success of this generation (`judge` looks at that).
+    A return from a judged batch may overturn a success of this generation; `judge` checks that.
 
     """
     for (batch_id, was_suspect), count in returns.items():
@@ -239,9 +239,9 @@ def charge(circuit: Circuit, returns: Mapping[tuple[int, bool], int]) -> Circuit
 def note_reports(
     circuit: Circuit, heard: Mapping[int, Heard], settings: Settings, now: datetime, roll: float
 ) -> Circuit:
-    """The circuit with what consumers have reported of batches, by their ids.
+    """The circuit with consumers' reports on batches, by batch id.
 
-    What a judged batch's letters fail of afterwards counts for the circuits by cause alone.
+    Failures of a judged batch's letters that are reported later count only for the circuits by cause.
     """
     for batch_id, told in heard.items():
         if batch := circuit.pending_batch(batch_id):
@@ -256,7 +256,7 @@ def note_reports(
 
 
 def count_unseen(circuit: Circuit, metrics: QueueMetrics | None) -> Circuit:
-    """The circuit with what the metrics tell by now of batches with letters that are out of sight."""
+    """The circuit with what the metrics show by now about batches that have letters out of sight."""
     if metrics is None:
         return circuit
     batches: list[Batch | Judged] = [*circuit.pending, *circuit.judged]
@@ -269,9 +269,9 @@ def count_unseen(circuit: Circuit, metrics: QueueMetrics | None) -> Circuit:
 def judge_left_failing(
     circuit: Circuit, account: Account | None, settings: Settings, now: datetime, roll: float
 ) -> Circuit:
-    """Count a further round of failed tries of letters that no batch awaits any more as one more failure.
+    """Count a further round of failed tries as one more failure, for letters that no batch awaits any more.
 
-    Where all letters are out, no further batch can fail: a consumer that keeps them for hours would hide its outage.
+    When all letters are out, no further batch can fail: a consumer that keeps them for hours would hide its outage.
 
     Args:
         account: of the source's metrics since the last failure was counted.
@@ -287,14 +287,14 @@ def judge_left_failing(
 
 
 def _up_until(circuit: Circuit, sent_at: datetime) -> Circuit:
-    """The circuit that knows for how long the consumer was up, after the failure of a batch sent then."""
+    """The circuit with how long the consumer was up, after a batch sent at `sent_at` failed."""
     if circuit.up_since is None or sent_at <= circuit.up_since:
         return circuit
     return replace(circuit, up_seconds=int((sent_at - circuit.up_since).total_seconds()))
 
 
 def _overturn(circuit: Circuit, settings: Settings, now: datetime, roll: float) -> Circuit:
-    """Charge a success that late returns have turned into a failure, and take its strikes back."""
+    """Charge a success as a failure once late returns have overturned it, and take back its strikes."""
     for judged in circuit.judged:
         if judged.verdict is Verdict.SUCCESS and 0 < judged.overturned_at <= judged.returned:
             overturned = replace(judged, verdict=Verdict.FAILURE, is_strike=False)
@@ -306,7 +306,7 @@ def _overturn(circuit: Circuit, settings: Settings, now: datetime, roll: float) 
 
 
 def _free_causes(circuit: Circuit, batch: Batch, now: datetime) -> Circuit:
-    """Let go what was held for a cause whose canary was in a batch that succeeded as a whole, reported or not."""
+    """Release a held cause when its canary's batch succeeded as a whole, reported or not."""
     freed = {one.cause: [batch.sent_at] for one in circuit.causes if one.canary_batch == batch.id}
     return replace(circuit, causes=with_successes(circuit.causes, freed, now)) if freed else circuit
 
@@ -314,7 +314,7 @@ def _free_causes(circuit: Circuit, batch: Batch, now: datetime) -> Circuit:
 def _hold_causes(
     circuit: Circuit, heard: Heard, settings: Settings, now: datetime, roll: float
 ) -> Circuit:
-    """Hold letters of a cause together of which enough failed while others succeeded."""
+    """Hold a cause's letters together once enough of them failed while others succeeded."""
     letters = {one.cause: one.letters for one in heard.causes}
     cools_for = cause_cool_down(1, settings, roll)
     return replace(circuit, causes=with_failures(circuit.causes, letters, cools_for, now))

@@ -10,49 +10,49 @@ from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import LiveOutcome
 from smart_redriver.engine.model.verdict import GROWTH_WHERE_VOUCHED
 
-#: A verdict of success speaks for the next batch for so long: what it rests on is some minutes old already.
+#: A success speaks for the next batch for this long: its evidence is already some minutes old.
 FRESH = timedelta(minutes=3)
 
-#: A batch of which nothing is known for so long is in doubt: a probe may go beside it.
+#: A batch is in doubt when nothing has been known about it for this long: a probe may go beside it.
 DOUBT = timedelta(minutes=5)
 
-#: Where the consumer flaps, it is trusted for so much of the time for which it was up the last time. What follows
-#: later is likely to meet its next bad phase, and smaller by so much.
+#: A consumer that flaps is trusted for this share of the time for which it was last up. Later batches are likely to
+#: meet its next bad phase, so the window is divided by `LATE_SHARE`.
 TRUSTED_SHARE = 0.6
 LATE_SHARE = 4
 
-#: Batches that may be out at a time, however few letters each has: they are in the circuit's item, 300 bytes each, and
-#: an item has 400 KB at most. Of a trickle whose verdicts take a day, a batch goes each minute.
+#: Batches that may be out at a time, however few letters each has: the circuit's item holds them at 300 bytes each, and
+#: an item has 400 KB at most. A trickle of letters makes a batch each minute, and its verdicts may take a day.
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 MOST_PENDING = 500
 
-#: So many full batches in a row that failed right after a success show that the consumer is up and down.
+#: If this many full batches in a row failed right after a success, the consumer flaps.
 FLAPS_THAT_SHOW = 2
 
 
-#: Where a mix was shown, it holds for such a share of `last_chance_seconds`: two tries of a suspect.
+#: A mix that was shown holds for this share of `last_chance_seconds`: two tries of a suspect.
 MIX_LASTS = 0.25
 
-#: A consumer that has reported within this reports, it is taken, of what is sent to it now.
+#: A consumer that has reported within this time is assumed to report on letters that are sent now.
 REPORTS_EXPECTED = timedelta(hours=24)
 
-#: Where a letter came back that had been reported as succeeded, reported successes count for nothing for so long.
+#: After a letter that was reported as succeeded comes back, reported successes do not count for this long.
 DISBELIEF = timedelta(hours=1)
 
-#: So long after letters were sent, or the last report was read, it is worth listening every few seconds.
+#: For this long after letters were sent or the last report was read, it is worth listening every few seconds.
 LISTENING = timedelta(minutes=1)
 
 
-#: However many hints come, canaries go for them so far apart.
+#: However many hints come, the canaries that they trigger are this far apart.
 HINTED_EVERY = timedelta(minutes=1)
 
-#: A hint that found no letter to try it with is forgotten after this: what dies later says more.
+#: A hint that found no letter to try is forgotten after this: letters that fail later say more.
 HINT_LASTS = timedelta(minutes=30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hint:
-    """Somebody says that the consumer is well again: `by` names them. It may not be true."""
+    """A claim that the consumer is well again: `by` says who made it. It may not be true."""
 
     at: datetime
     by: str
@@ -62,7 +62,7 @@ class Hint:
 class Permit:
     """How many letters a pass may redrive, and why not more. A trial is small, and goes without delay.
 
-    `is_hinted`: it is a canary that goes before its time, because somebody says that the consumer is well again.
+    `is_hinted`: the canary goes early because a hint says that the consumer is well again.
     """
 
     limit: int
@@ -78,7 +78,7 @@ class Permit:
 
 
 def cool_down(consecutive_opens: int, settings: Settings, roll: float) -> timedelta:
-    """How long the circuit stays OPEN: doubles with every consecutive opening up to the maximum, and is jittered.
+    """How long the circuit stays OPEN: it doubles with every consecutive opening up to the maximum, with jitter.
 
     Args:
         consecutive_opens: 1 for the first.
@@ -94,14 +94,14 @@ def cool_down(consecutive_opens: int, settings: Settings, roll: float) -> timede
 def cause_cool_down(canaries: int, settings: Settings, roll: float) -> timedelta:
     """How long letters of one cause wait for their next canary, see `cool_down`.
 
-    A consumer that is well can bear one letter oftener than one that is down: half as long at most.
+    A healthy consumer can bear one letter more often than one that is down, so the longest wait is half as long.
     """
     longest = max(1, settings.max_cool_down_seconds // 2)
     return min(cool_down(canaries, settings, roll), timedelta(seconds=longest))
 
 
 def cools_until(circuit: Circuit, settings: Settings) -> datetime:
-    """When an OPEN circuit may try a canary; a person's opening, or one of the first edition, drew no jitter."""
+    """When an OPEN circuit may try a canary; openings by a person or the first edition have no jitter."""
     drawn = circuit.cools_until
     return drawn or circuit.changed_at + cool_down(circuit.consecutive_opens, settings, 1.0)
 
@@ -123,7 +123,7 @@ def allow(
     live: LiveOutcome = LiveOutcome.UNSEEN,
     hint: Hint | None = None,
 ) -> Permit:
-    """How many letters may be redriven now, with what live traffic shows and somebody says while the circuit is OPEN."""
+    """How many letters may be redriven now; while the circuit is OPEN, live traffic and a hint count, too."""
     match circuit.state:
         case State.CLOSED:
             return _allow_closed(circuit, settings, now)
@@ -136,9 +136,9 @@ def allow(
 
 
 def _canary(circuit: Circuit, settings: Settings) -> int:
-    """Letters in a canary; the next one after a success is a batch where the consumer is known to flap.
+    """Letters in a canary; if the consumer is known to flap, the one after a success is a whole batch.
 
-    Such a consumer is up for minutes: when two small canaries have been judged, it is down again.
+    Such a consumer is up for minutes: by the time two small canaries have been judged, it is down again.
     """
     if circuit.flaps < FLAPS_THAT_SHOW or circuit.success_count == 0:
         return settings.canary_size
@@ -146,9 +146,9 @@ def _canary(circuit: Circuit, settings: Settings) -> int:
 
 
 def restart_window(circuit: Circuit, settings: Settings) -> int:
-    """The window to go on with after an outage: half of the last one that was shown to be good, or the initial one.
+    """The window after an outage: half of the last one that was shown to be good, or the initial one.
 
-    Where the consumer flaps, it is the time that is wrong, and not the window: that may grow.
+    If the consumer flaps, the time is wrong and not the window, which may grow.
     """
     if circuit.flaps < FLAPS_THAT_SHOW:
         return max(settings.initial_window, circuit.good_window // 2)
@@ -156,16 +156,16 @@ def restart_window(circuit: Circuit, settings: Settings) -> int:
 
 
 def is_likely_up(circuit: Circuit, now: datetime) -> bool:
-    """Whether a consumer that flaps is up for a while yet: it has just come up, or was up for longer the last time."""
+    """Whether a flapping consumer will stay up for a while: it has just come up, or was up for longer last time."""
     if circuit.flaps < FLAPS_THAT_SHOW or circuit.success_count == 0 or circuit.up_since is None:
         return True
     return now - circuit.up_since <= TRUSTED_SHARE * timedelta(seconds=circuit.up_seconds)
 
 
 def _is_heeded(hint: Hint, circuit: Circuit, now: datetime) -> bool:
-    """Whether a hint is worth a canary: none has gone since, nor within the last minute.
+    """Whether a hint is worth a canary: no canary has gone since, nor within the last minute.
 
-    One that comes while a canary is out is kept for the time after it.
+    A hint that comes while a canary is out is kept until after it.
     """
     last = circuit.last_attempt_at
     if now > hint.at + HINT_LASTS:
@@ -186,17 +186,17 @@ def _allow_open(
     if not has_cooled:
         ends = cools_until(circuit, settings)
         return Permit(limit=0, reason=f"OPEN, cooling down until {ends:%Y-%m-%dT%H:%M:%SZ}")
-    # Live messages can fail for reasons of their own: they spare canaries, they do not forbid them.
+    # Live messages can fail for reasons of their own: they delay canaries, but do not forbid them.
     if live is LiveOutcome.FAILS and now < spares_until(circuit, settings):
         return Permit(limit=0, reason="OPEN, live messages still fail")
     return canary
 
 
 def _allow_closed(circuit: Circuit, settings: Settings, now: datetime) -> Permit:
-    """The window; after a failure one batch at a time, and a probe where no success is fresh.
+    """The window; after a failure one batch at a time, and only a probe unless a success is fresh.
 
-    A consumer that flaps lets a window that just grew run into its next bad phase. A probe meets that phase
-    with one letter instead.
+    With a flapping consumer, a window that just grew runs into the next bad phase. A probe meets that phase with one
+    letter instead.
     """
     if len(circuit.pending) >= MOST_PENDING:
         return Permit(limit=0, reason=f"{MOST_PENDING} batches await a verdict")
@@ -209,7 +209,7 @@ def _allow_closed(circuit: Circuit, settings: Settings, now: datetime) -> Permit
     free = Permit(limit=limit, reason=reason if limit else f"{reason}, all of it out")
     is_trusted = circuit.is_shaken and _is_fresh(circuit, now)
     if is_trusted and all(one.is_probe for one in circuit.pending):
-        # Where verdicts are slower than probes, some are always out: they must not keep from going what they were sent for.
+        # If verdicts are slower than probes, some are always out: they must not hold back the batch they prepare.
         return replace(free, limit=free.limit or window)
     if circuit.pending and _is_in_doubt(circuit, settings, now):
         return replace(probe, reason=f"{reason}, nothing known of what is out: a probe")
@@ -217,11 +217,11 @@ def _allow_closed(circuit: Circuit, settings: Settings, now: datetime) -> Permit
 
 
 def _one_at_a_time(circuit: Circuit, free: Permit, probe: Permit) -> Permit:
-    """After a failure: a probe, or a batch that is as small; while batches are out, only what is left of one."""
+    """After a failure: a probe, or a batch as small; while a batch is out, only the rest of it."""
     if circuit.pending:
         has_only_probes_out = all(one.is_probe for one in circuit.pending)
         if circuit.rate is not None and free.limit and not has_only_probes_out:
-            return free  # what the rate held back: together they are one batch
+            return free  # letters that the rate held back: together they are one batch
         reason = f"{probe.reason}, one batch at a time after a failure"
         return Permit(limit=0, reason=reason)
     if free.limit <= probe.limit:
@@ -230,12 +230,12 @@ def _one_at_a_time(circuit: Circuit, free: Permit, probe: Permit) -> Permit:
 
 
 def _is_fresh(circuit: Circuit, now: datetime) -> bool:
-    """Whether the last verdict was a success, and fell so lately that a full batch may follow."""
+    """Whether the last verdict was a success, so recent that a full batch may follow."""
     return circuit.probed_at is not None and now - circuit.probed_at <= FRESH
 
 
 def _is_in_doubt(circuit: Circuit, settings: Settings, now: datetime) -> bool:
-    """Whether nothing is known of the batches that are out although it is time: each further one adds to the evidence."""
+    """Whether it is time, but nothing is known about the batches that are out: each further one adds evidence."""
     is_full = circuit.outstanding >= min(circuit.window, settings.max_window) or circuit.is_shaken
     return (
         is_full
@@ -245,26 +245,26 @@ def _is_in_doubt(circuit: Circuit, settings: Settings, now: datetime) -> bool:
 
 
 def is_mixed(circuit: Circuit, at: datetime, settings: Settings) -> bool:
-    """Whether many messages fail beside others that succeed, as far as one knows: a kind of them may be broken.
+    """Whether many messages fail while others succeed, as far as is known: one kind of message may be broken.
 
-    It is what was shown last, for as long as suspects are tried a few times.
+    The last finding holds while suspects are tried a few times.
     """
     lasts = timedelta(seconds=settings.last_chance_seconds) * MIX_LASTS
     return circuit.mixed_at is not None and at <= circuit.mixed_at + lasts
 
 
 def believes_successes(circuit: Circuit, now: datetime) -> bool:
-    """Whether a reported success counts: a consumer that reports before it deletes, and then fails to, is not believed."""
+    """Whether reported successes count; they don't if the consumer reports before it deletes, and then fails to."""
     return circuit.contradicted_at is None or now > circuit.contradicted_at + DISBELIEF
 
 
 def expects_reports(circuit: Circuit, now: datetime) -> bool:
-    """Whether the consumer reports of what is sent to it, as far as one knows."""
+    """Whether the consumer reports on what it is sent, as far as is known."""
     return circuit.heard_at is not None and now <= circuit.heard_at + REPORTS_EXPECTED
 
 
 def is_worth_listening(circuit: Circuit, now: datetime) -> bool:
-    """Whether reports of letters that are out can be expected within seconds."""
+    """Whether reports on letters that are out can be expected within seconds."""
     heard_at = circuit.heard_at
     if not circuit.pending or heard_at is None or not expects_reports(circuit, now):
         return False
