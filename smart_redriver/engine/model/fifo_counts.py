@@ -1,8 +1,8 @@
-"""Counts of a batch of a FIFO queue, for letters whose copies would come back out of sight. Pure.
+"""Counts of a FIFO queue's batch, for letters whose copies would come back out of sight. Pure.
 
-Of a group SQS hands out ten messages, so that nobody sees what stands behind them. There only numbers tell:
-where as many of the batch are done, or were met again, as it has letters, those that nobody met are done. One less, and
-one of them has failed, and each of them may be it.
+SQS hands out only ten messages of a group, so no pass sees the messages behind them. Only numbers can tell: if the
+letters that are done and those that were seen again add up to the batch's size, the unseen letters are done. If one is
+missing, one unseen letter has failed, and it may be any of them.
 """
 
 from __future__ import annotations
@@ -20,22 +20,23 @@ from smart_redriver.engine.model.queue_metrics import (
     minute_of,
 )
 
-#: So many of the last batches are remembered: what of a batch is still out then, time has to tell.
+#: How many of the last batches are remembered. For letters that are still out after that, time decides.
 COUNTED_BATCHES_KEPT = 30
 
-#: Metrics that say nothing for so long after they should are not waited for with further letters.
+#: If metrics are this late, further letters no longer wait for them.
 METRICS_PATIENCE = timedelta(minutes=15)
 
-#: Metrics of which nothing was read for so long can't be read.
+#: If no metrics were read for this long, they can't be read.
 METRICS_MISSED = timedelta(hours=2)
 
-#: A message is done soon, or it is not: of more spans than these nothing new is to be learned.
+#: A message is done soon or not at all: more spans than these show nothing new.
 SPANS = 30
 
-#: A gauge can read 0 for a minute while messages are in flight. So many minutes in a row are not wrong.
+#: A gauge can read 0 for a minute while messages are in flight. This many minutes in a row are reliable.
 READINGS = 3
 
-#: A batch of which all are done shows that so many times as many may go; and where lately one could not be told.
+#: After a batch whose letters are all done, this many times as many may go; `GROWTH_IN_DOUBT` applies if the outcome of
+#: a batch lately stayed unknown.
 GROWTH = 4
 GROWTH_IN_DOUBT = 2
 
@@ -45,12 +46,12 @@ class BatchCounts:
     """One batch, counted in letters.
 
     Attributes:
-        sent_by, due_at: when the consumer could see the last of them, and when all had time to fail.
-        unseen: those whose copies would come back out of sight. `suspects`: those of them that had failed before.
-        came_back: those that were met in the DLQ again. `reported`: those whose end the consumer told.
-        succeeded: those that were deleted from the source queue, at least.
-        known_until: what its metrics say up to then is in here.
-        is_gone: all messages in the source queue were sent after the last of them.
+        sent_by, due_at: when the consumer could see the last letter, and when all letters have had time to fail.
+        unseen: letters whose copies would come back out of sight. `suspects`: how many of these had failed before.
+        came_back: letters that were seen in the DLQ again. `reported`: letters whose end the consumer reported.
+        succeeded: letters that were deleted from the source queue, at least.
+        known_until: the counts include the metrics up to this time.
+        is_gone: all messages in the source queue were sent after the batch's last letter.
 
     """
 
@@ -69,28 +70,26 @@ class BatchCounts:
 
     @property
     def is_accounted(self) -> bool:
-        """Whether it is known of each letter what became of it: those that nobody met or told of are done."""
+        """Whether every letter's outcome is known: letters that were neither seen nor reported are done."""
         return max(self.succeeded + self.came_back, self.reported) >= self.size
 
     @property
     def is_unexplained(self) -> bool:
-        """Whether all have left their queue, and had time to fail,
-        and less of them are done or were met than it has.
-        """
+        """Whether all letters have left their queue and had time to fail, but not all are done or seen again."""
         is_late = self.known_until is not None and self.known_until >= self.due_at
         return self.is_gone and is_late and not self.is_accounted
 
     def is_read(self, now: datetime) -> bool:
-        """Whether its queue's metrics could be read lately, so that they will tell what is to be told."""
+        """Whether the queue's metrics could be read lately, so that they can be expected to tell."""
         return self.known_until is not None and now < self.known_until + METRICS_MISSED
 
     @property
     def is_over(self) -> bool:
-        """Whether its numbers tell all that they will."""
+        """Whether no further numbers will change the result."""
         return self.is_accounted or self.is_unexplained
 
     def is_open(self, now: datetime) -> bool:
-        """Whether it is worth waiting for: more will be known of it soon."""
+        """Whether it is worth waiting for: more will be known soon."""
         return not self.is_over and now < self.due_at + METRICS_PATIENCE
 
 
@@ -106,7 +105,7 @@ def counted(
 
 
 def _have_left(batch_counts: BatchCounts, minutes: Iterable[Minute]) -> bool:
-    """Whether so many minutes in a row say that the batch's letters have left the source queue."""
+    """Whether `READINGS` minutes in a row say that the batch's letters have left the source queue."""
     in_a_row = 0
     for one in minutes:
         if one.visible is None:
@@ -118,9 +117,9 @@ def _have_left(batch_counts: BatchCounts, minutes: Iterable[Minute]) -> bool:
 
 
 def _has_outlived(minute: Minute, batch_counts: BatchCounts) -> bool:
-    """Whether nothing that was in the source queue in that minute is as old as the batch.
+    """Whether no message that was in the source queue in that minute is as old as the batch.
 
-    Of a FIFO queue the oldest message is told however often it was received.
+    For a FIFO queue, the age of the oldest message is known however often it was received.
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
     """
     if minute.at < batch_counts.sent_by:
@@ -136,10 +135,11 @@ def _with_successes(
 ) -> BatchCounts:
     """The counts with the letters that were deleted, at least.
 
-    Every span from the batch's first minute on is a lower bound of its own: what was deleted, less all that was not
-    ours and may have been. A success stays one, so the best of them counts: that which ended when nothing else was out.
+    Every span from the batch's first minute on gives a lower bound: all deletes, minus other messages that may have
+    been deleted. A success stays a success, so the highest bound counts: that of a span that ended when nothing else
+    was out.
     """
-    # Messages that were in the queue before have to be known, or they are taken for ours.
+    # Messages that were in the queue before must be known, or they would be taken for ours.
     if not metrics.minutes or metrics.minutes[0].at >= minute_of(batch_counts.sent_at):
         return batch_counts
     known_until = metrics.minutes[-1].at + PERIOD
@@ -158,7 +158,7 @@ def _with_successes(
 
 
 def latest(counted_batches: tuple[BatchCounts, ...]) -> tuple[BatchCounts, ...]:
-    """Return as many as are remembered: those that account for all of their letters are forgotten first."""
+    """Return the batches that are remembered; those that account for all their letters are forgotten first."""
     while len(counted_batches) > COUNTED_BATCHES_KEPT:
         over = next((one for one in counted_batches if one.is_accounted), counted_batches[0])
         counted_batches = tuple(one for one in counted_batches if one is not over)
@@ -166,7 +166,7 @@ def latest(counted_batches: tuple[BatchCounts, ...]) -> tuple[BatchCounts, ...]:
 
 
 def allowance(counted_batches: Iterable[BatchCounts]) -> int:
-    """Letters that may be out of sight at once: each of them has to go again where one of them can't be found."""
+    """Letters that may be out of sight at once: if one of them can't be found, all must go again."""
     had_some_unseen = [one for one in counted_batches if one.unseen]
     is_in_doubt = any(one.is_unexplained for one in had_some_unseen)
     growth = GROWTH_IN_DOUBT if is_in_doubt else GROWTH
@@ -180,7 +180,7 @@ def allowance(counted_batches: Iterable[BatchCounts]) -> int:
 
 
 def _accounts(batch_counts: BatchCounts, metrics: QueueMetrics) -> Iterator[Account]:
-    """Yield the spans in which all of the batch's letters were sent, and that end soon after or lately."""
+    """Yield the spans that include all sends of the batch and that end soon after them or lately."""
     ends = [one.at + PERIOD for one in metrics.minutes if one.at + PERIOD > batch_counts.sent_by]
     for end in dict.fromkeys(ends[:SPANS] + ends[-SPANS:]):
         if (account := metrics.account(batch_counts.sent_at, end)) is not None:
@@ -189,7 +189,7 @@ def _accounts(batch_counts: BatchCounts, metrics: QueueMetrics) -> Iterator[Acco
 
 def _shown(batch_counts: BatchCounts, others: Iterable[Batch | Judged], account: Account) -> int:
     """Letters of the batch that were deleted in the span, at least."""
-    # Letters of batches surely sent in the span that came back were not deleted in it.
+    # Letters that came back from batches surely sent in the span were not deleted in it.
     failed = sum(one.seen_again for one in others if one.sent_at + PERIOD < account.until)
     may_be_others = max(0, account.met - batch_counts.size - failed)
     return max(0, account.done - may_be_others)

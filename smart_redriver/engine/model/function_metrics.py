@@ -1,12 +1,12 @@
-"""The metrics of a function that is invoked asynchronously: what CloudWatch counted of it, as the metrics of a queue. Pure.
+"""The metrics of an asynchronously invoked function, converted from CloudWatch's counts to those of a queue. Pure.
 
-Lambda holds events in a queue of its own, of which it tells no gauge. What it holds is reckoned: events received, less
-those that succeeded and those that were dropped, which go to the DLQ. That is true of a function that nobody invokes
-but asynchronously. Successes of other invocations would pass for those of events: so
+Lambda holds events in its own queue, for which there is no gauge. Its content is computed: events received, minus those
+that succeeded and those that were dropped, which go to the DLQ. That is correct for a function with only asynchronous
+invocations. Successes of other invocations would pass for successes of events, so
 
-* they are told only when every event that may still fail has had the time to,
-* of the last of them only as many as leave what was dropped since, which may have been held then, and
-* where more has become of events than were received, nothing is told at all.
+* successes count only when every event that may still fail has had time to,
+* the last successes count only as far as they leave enough held events for those dropped since, and
+* if more events ended than were received, there are no metrics at all.
 
 https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
 """
@@ -20,14 +20,14 @@ from itertools import accumulate
 
 from smart_redriver.engine.model.queue_metrics import Minute, QueueMetrics
 
-#: A throttled event comes again after five minutes at the latest.
+#: A throttled event is tried again after five minutes at the latest.
 #: https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
 _MINUTES_AFTER_THROTTLES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionMinute:
-    """Counts of a function in one minute, by when an invocation began. `at` is its start."""
+    """A function's counts in one minute, by when an invocation began. `at` is the minute's start."""
 
     at: datetime
     received: int
@@ -38,16 +38,16 @@ class FunctionMinute:
 
     @property
     def succeeded(self) -> int:
-        """Invocations that ended well, whoever asked for them."""
+        """Successful invocations, asynchronous or not."""
         return self.invocations - self.errors
 
 
 def metrics_of_function(minutes: Sequence[FunctionMinute], minutes_to_fail: int) -> QueueMetrics:
-    """The metrics for known minutes, in order and without a gap; none where they contradict each other.
+    """The metrics for known minutes, in order and without a gap; none if they contradict each other.
 
-    `minutes_to_fail` is how long an event that fails takes to be dropped. The first so many minutes only tell what may
-    still be there from before, and are not among the metrics. Where events succeed lately, the last ones are not, either:
-    the metrics end with those of which all had time to fail, or steady traffic would have metrics that never speak.
+    `minutes_to_fail` is how long a failing event takes to be dropped. That many first minutes only show what may still
+    be held from before, and the metrics leave them out. If events succeeded lately, the metrics also leave out the last
+    minutes and end where all events have had time to fail; otherwise, metrics of steady traffic would never speak.
     """
     held = _reckoned(minutes, minutes_to_fail)
     if held is None:
@@ -67,10 +67,10 @@ def _metrics(
     *,
     unshown: int,
 ) -> QueueMetrics:
-    """The metrics of these minutes. `unshown` of the last successes are of nobody known.
+    """The metrics of these minutes, without `unshown` of the last successes, whose invocations are unknown.
 
-    What is dropped after the last minute may have been there at its end. Where less is reckoned to have been, as many
-    successes were not those of events: whoever else invoked the function had them.
+    Events dropped after the last minute may have been held at its end. If fewer were computed to be held, that many
+    successes were not of events, but of other invocations.
     """
     successes = [one.succeeded for one in minutes]
     still = [
@@ -100,10 +100,10 @@ def _metrics(
 
 
 def _reckoned(minutes: Sequence[FunctionMinute], minutes_to_fail: int) -> list[int] | None:
-    """Return what Lambda holds at the end of each minute; None if more came of events than there were.
+    """Return what Lambda holds at the end of each minute; None if more events ended than there were.
 
-    What it held before the first minute is not known: as little as makes sense of what came of it. Nothing is held for
-    longer than it takes to fail: what is unaccounted for then was lost sight of, not kept.
+    What it held before the first minute is unknown: the least that explains the counts is assumed. Lambda holds no
+    event for longer than it takes to fail: an event that is unaccounted for after that went uncounted, and is not held.
     """
     if not _makes_sense(minutes, minutes_to_fail):
         return None
@@ -117,7 +117,7 @@ def _reckoned(minutes: Sequence[FunctionMinute], minutes_to_fail: int) -> list[i
 
 
 def _makes_sense(minutes: Sequence[FunctionMinute], minutes_to_fail: int) -> bool:
-    """Whether nothing came of more events than Lambda can have held, of the first so many minutes as many as ever."""
+    """Whether no more events ended than Lambda can have held; any number may have in the first `minutes_to_fail`."""
     now = 0
     for place, one in enumerate(minutes):
         now += one.received
@@ -137,7 +137,7 @@ def _received(minutes: Sequence[FunctionMinute], place: int, minutes_to_fail: in
 def _open_from(minutes: Sequence[FunctionMinute], minutes_to_fail: int) -> int:
     """The place of the first minute whose events may still fail.
 
-    Throttled events are late: while that may be, all minutes whose events can be among them stay open.
+    Throttled events are late: until they must have ended, all minutes that they may come from stay open.
     """
     settled = max(0, len(minutes) - minutes_to_fail)
     throttled = [place for place, one in enumerate(minutes) if one.throttles]

@@ -1,8 +1,8 @@
-"""The metrics of a source queue: what CloudWatch counted on it, minute by minute. Pure.
+"""The metrics of a source queue: CloudWatch's counts, minute by minute. Pure.
 
-What was sent is deleted, still there, or moved to the DLQ; so the counters and gauges of any span of time tell how
-many messages succeeded and how many failed, whatever the visibility timeout is. Counters are exact, but known one
-to three minutes late; `NumberOfMessagesSent` leaves out what SQS itself moves.
+A message that was sent is deleted, still there, or moved to the DLQ. So the counters and gauges of any span of time
+show how many messages succeeded and how many failed, whatever the visibility timeout is. Counters are exact, but known
+one to three minutes late; `NumberOfMessagesSent` leaves out messages that SQS itself moves.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 """
 
@@ -20,7 +20,7 @@ _at = attrgetter("at")
 
 
 def minute_of(at: datetime) -> datetime:
-    """The begin of the minute of CloudWatch that a moment is in."""
+    """The start of the CloudWatch minute that contains a moment."""
     return at.replace(second=0, microsecond=0)
 
 
@@ -48,13 +48,13 @@ class Account:
     """Outcomes of the messages of one span, in messages.
 
     Attributes:
-        present: in the queue when the span began. `sent`: by anyone, meanwhile.
-        received, deleted: calls of the consumer that took effect, meanwhile. A message can be deleted twice.
-        left: still there at its end, at most; `left_at_least`. `waiting`, `in_flight`: those of them that nobody,
-            somebody has in hand.
-        in_flight_before: of those present when it began, somebody had in hand.
-        since, until: its begin and end; what came later is not known yet.
-        deleted_lately: in the last minute of it.
+        present: messages in the queue when the span began. `sent`: sent by anyone during it.
+        received, deleted: receives and deletes during it. A message can be deleted twice.
+        left: messages still there at its end, at most; `left_at_least`: at least. `waiting`, `in_flight`: how many of
+            these no consumer has in hand, or one has.
+        in_flight_before: how many were in flight when it began.
+        since, until: its start and end; nothing is known yet about later times.
+        deleted_lately: deletes in its last minute.
 
     """
 
@@ -75,8 +75,8 @@ class Account:
     def of(cls, before: Minute, span: Sequence[Minute]) -> Account:
         """Add up the minutes of a span, and compare the queue with the minute before it.
 
-        Gauges are taken at some moment of their minute: what is left is the larger of the last two, so that
-        nothing that was just sent counts as moved.
+        Gauges are taken at some moment of their minute: `left` is the larger of the last two, so that messages that
+        were just sent don't count as moved.
         """
         last_two = span[-2:]
         return cls(
@@ -96,7 +96,7 @@ class Account:
 
     @property
     def met(self) -> int:
-        """Messages that the consumer could meet."""
+        """Messages that the consumer could receive."""
         return self.present + self.sent
 
     @property
@@ -111,12 +111,12 @@ class Account:
 
     @property
     def failed_tries(self) -> int:
-        """Receives that ended without a delete, of those that began in the span."""
+        """Receives that began in the span and ended without a delete."""
         return max(0, self.received - self.deleted - self.in_flight)
 
     @property
     def failed_tries_of_all(self) -> int:
-        """Receives that ended in the span without a delete; fewer than none where the figures lag."""
+        """Receives that ended in the span without a delete; negative if the figures lag."""
         return self.in_flight_before + self.received - self.deleted - self.in_flight
 
 
@@ -124,9 +124,9 @@ class Account:
 class QueueMetrics:
     """The minutes that are known, in order of time.
 
-    `has_gauges`: a queue is measured each minute, so that they end with what CloudWatch has told. What is only counted
-    has no point where nothing was counted, and none where that is not told yet: see `up_to_untold`.
-    `sent_before`: messages sent in minutes before these, of which nothing else is known.
+    `has_gauges`: the queue is measured each minute, so the minutes end where CloudWatch's data ends. A mere counter has
+    no point for a minute without events, nor for one that CloudWatch has not published: see `up_to_untold`.
+    `sent_before`: messages sent in earlier minutes, about which nothing else is known.
     """
 
     minutes: tuple[Minute, ...] = ()
@@ -134,9 +134,9 @@ class QueueMetrics:
     sent_before: tuple[tuple[datetime, int], ...] = ()
 
     def up_to_untold(self, sent: Iterable[tuple[datetime, datetime, int]]) -> QueueMetrics:
-        """These, up to the first minute of which CloudWatch can't have told all: less was counted than was sent.
+        """The metrics up to the first minute that is surely incomplete: it counts less than was sent.
 
-        `sent` are ours: from when to when, and how many. A call may count in the minute after it.
+        `sent` are our sends: from when to when, and how many. A call may count in the minute after it.
         """
         end = len(self.minutes)
         for start, last, size in sent:
@@ -149,7 +149,7 @@ class QueueMetrics:
     def account(self, start: datetime, end: datetime | None = None) -> Account | None:
         """Return the outcomes of messages from the minute of `start` to that of `end`; None while nothing is known.
 
-        The queue counts as empty before the first minute that is known.
+        The queue counts as empty before the first known minute.
         """
         minutes = self.minutes
         first = bisect_left(minutes, minute_of(start), key=_at)
