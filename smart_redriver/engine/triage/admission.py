@@ -1,4 +1,4 @@
-"""Which of the letters that are due may go now: the permit's room and the rate, dealt out one by one. Pure."""
+"""Which due letters may go now: hands out the permit's room and the rate, letter by letter. Pure."""
 
 from __future__ import annotations
 
@@ -29,37 +29,37 @@ from smart_redriver.engine.triage.decision import (
 from smart_redriver.engine.triage.ordered import Fate, LookAhead, fate, in_order
 from smart_redriver.engine.triage.triage import Terms, failed_at, hold_unless_expiring, triage
 
-#: Letters that stay as controls, and among how many at least.
+#: Letters that stay as controls, and the fewest letters to choose them from.
 CONTROLS = 3
 CONTROLS_AMONG = 8
 
-#: Where many letters fail beside others that succeed, a control may be poison, too. So many stay that all of a half of
-#: them are so seldom; and at most so many in a half.
+#: If many letters fail while others succeed, a control may be poison, too. Enough stay that half of them are all poison
+#: only with this chance; a half has at most `MOST_CONTROLS`.
 CHANCE_OF_NO_CONTROL = 0.02
 MOST_CONTROLS = 12
 
-#: Suspects wait no longer to be compared: where producers' messages keep coming, some batch is always out.
+#: The longest time that suspects wait to be compared: if producers' messages keep coming, some batch is always out.
 CONTROLS_PATIENCE = timedelta(hours=1)
 
-#: A suspect is tried in a trial when the others have been so much oftener. Never would be wrong: what has no strike
-#: can be poison, too, and what has one a good letter whose downstream is up again.
+#: A trial takes a suspect when the other letters have had this many more redrives. Never to try one would be wrong: a
+#: letter without strikes can be poison, and a suspect can be a good letter whose downstream is up again.
 SUSPECTS_TURN = 2
 
-#: A consumer that is up and down can be so in step with verdicts that each batch meets it down: then its letters are
-#: spread, by so much for each time that happened.
+#: A flapping consumer can be in step with verdicts, so that each batch meets it while it is down. Each time that
+#: happened, letters are spread by this much more.
 SPREAD = timedelta(minutes=1)
 
-#: Letters that are parked if they fail much oftener come to their consumer one by one, so far apart. A Lambda function
-#: whose event source mapping does not report the failed ones of a batch fails all ten that it was given: beside poison
-#: that became suspect in the same minute, a good letter would fail each time.
+#: Letters that are nearly parked reach their consumer one by one, this far apart. A Lambda function whose event source
+#: mapping does not report batch item failures fails all ten messages of a batch: a good letter would fail each time
+#: beside poison that became suspect in the same minute.
 #: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html#services-sqs-batchfailurereporting
 ONE_BY_ONE = timedelta(seconds=20)
 
 
 class Admission:
-    """Decides about the letters of one source queue, round by round. `room`: letters the permit still lets through.
+    """Decides about the letters of one source queue, round by round. `room`: letters that may still go.
 
-    `awaits_suspects`: letters of batches that succeeded are still being tried, and may come back.
+    `awaits_suspects`: letters of successful batches are still being tried, and may come back.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Admission:
         self._awaits_suspects = awaits_suspects
         self._is_quiet = is_quiet
         self._has_met_suspects = awaits_suspects
-        #: Until when suspects are hidden that nobody can delay, as far as was seen.
+        #: When the last suspect seen becomes visible that is hidden because its send can't be delayed.
         self.suspects_until = circuit.suspects_until
         self._look_ahead = LookAhead(circuit, now)
         rate = _rate(circuit, settings.max_rate, now)
@@ -91,19 +91,19 @@ class Admission:
         for one in circuit.pending:
             if one.is_complete:
                 self._pacer.book(one.size, one.first_try_at, one.tried_by, now)
-        # A letter that finds no second within this is not worth receiving.
+        # A letter that gets no second within `ahead` is not worth receiving.
         seconds = self._pacer.room(now, ahead) if ahead is not None else permit.limit
         self.room = min(permit.limit, seconds)
         self._is_rated = self.room < permit.limit
 
     @property
     def waits_for_rate(self) -> bool:
-        """Whether all went that the rate lets through, and less than the permit does."""
+        """Whether the rate is used up, and allowed fewer letters than the permit."""
         return self._is_rated and self.room <= 0
 
     @property
     def paced_until(self) -> datetime | None:
-        """Up to when the rate is used up by what was admitted."""
+        """The time up to which admitted letters use up the rate."""
         return self._pacer.until
 
     def decide(
@@ -116,12 +116,12 @@ class Admission:
         *,
         is_end: bool = False,
     ) -> list[tuple[Case, Decision]]:
-        """Decide about each letter, with one roll for each. `is_end`: the DLQ shows no further ones.
+        """Decide about each letter, with one roll for each. `is_end`: the DLQ shows no further letters.
 
-        What is near its expiry goes first; then letters without strikes, since a suspect proves little, the oldest
-        of them first. For a trial it is the least redriven, a suspect two redrives later: were it always the same, and
-        poison, no canary would ever succeed. The first letter that finds no second within the rate, at most 15 minutes
-        ahead, ends the room: the next pass goes on.
+        Letters near their expiry go first, then letters without strikes, oldest first, because a suspect proves little.
+        A trial takes the least redriven letter, and a suspect two redrives later: if it always took the same letter,
+        and that were poison, no canary would ever succeed. The first letter that gets no second within the rate, at
+        most 15 minutes ahead, ends the room: the next pass goes on.
         """
         decided: list[tuple[Case, Decision]] = []
         due: list[tuple[Case, Redrive]] = []
@@ -161,7 +161,7 @@ class Admission:
         terms: Terms,
         now: datetime,
     ) -> Iterable[tuple[Case, Decision]]:
-        """Each letter's decision, were the permit unlimited."""
+        """Each letter's decision, as if the permit were unlimited."""
         decided = [
             (case, self._triage(case, circuit, terms, now, roll))
             for case, roll in zip(cases, rolls, strict=True)
@@ -180,7 +180,7 @@ class Admission:
         return decision
 
     def _kept(self, case: Case, circuit: Circuit, terms: Terms, now: datetime) -> Decision | None:
-        """The decision about a letter whose copy is out, or done; None where that is back."""
+        """The decision about a letter whose copy is out or done; None if the copy is back."""
         match fate(case, circuit, terms, self._settings, now):
             case Fate.DONE:
                 return Discard(reason="SUCCEEDED")
@@ -192,7 +192,7 @@ class Admission:
     def _note_held_back(
         self, decided: Sequence[tuple[Case, Decision]], terms: Terms, now: datetime
     ) -> None:
-        """Suspects wait for their backoff that would be on their way, could they be delayed: the controls are for them."""
+        """Note suspects that wait for their backoff because their send can't be delayed: the controls are for them."""
         if terms.is_fifo or terms.longest_delay:
             return
         waits = [
@@ -223,12 +223,12 @@ class Admission:
         *,
         is_end: bool,
     ) -> set[str]:
-        """Where suspects are about, the last few letters without strikes stay until the batch's verdict.
+        """If there are suspects, the last few letters without strikes stay until the batch's verdict.
 
-        Those that were never tried are the best of them. Then they go together with the suspects, to be compared
-        with: without, a suspect on a quiet queue can't be told from a letter that met an outage. The suspects wait for
-        that, too. Half of the rest stays once more: what becomes a suspect only now has to be compared, too. Where a message
-        takes long to fail, letters that are still being tried may be the first suspects of all.
+        Letters that were never tried are the best controls. Afterwards they go together with the suspects, which wait
+        for that, too: without controls, a suspect on a quiet queue can't be told from a letter that met an outage. Half
+        of the controls then stay once more, because letters that become suspects only now must be compared, too. If a
+        message takes long to fail, letters that are still being tried may be the first suspects.
         """
         if not self._wants_controls(due, is_end=is_end):
             return set()
@@ -248,12 +248,12 @@ class Admission:
         return suspects | {case.message_id for case in unblemished[-controls:]}
 
     def _stay_for_verdict(self, unblemished: Sequence[Case], circuit: Circuit) -> bool:
-        """Whether there are controls, and the verdict that they stay for is still to come."""
+        """Whether there are controls, and the verdict that they wait for is still to come."""
         return bool(unblemished) and (bool(circuit.pending) or self._awaits_suspects)
 
     def _wants_controls(self, due: Sequence[tuple[Case, Redrive]], *, is_end: bool) -> bool:
-        """Whether suspects are about, and these are the last letters."""
-        # Where nobody else succeeds, those that can be compared with must not all have gone before the suspects.
+        """Whether there are suspects, and these are the last letters."""
+        # If no other messages succeed, the letters to compare with must not all go before the suspects.
         waiting = [one for one in due if one[1].is_unblemished] if self._is_quiet else due
         is_last = is_end and len(waiting) < self.room
         return is_last and self._has_met_suspects and not self._is_trial
@@ -272,7 +272,7 @@ class Admission:
     def _admit(
         self, case: Case, decision: Redrive, terms: Terms, now: datetime, roll: float
     ) -> Decision:
-        # A trial goes at once: what it is to show is how the consumer is now. So does what can't be delayed.
+        # A trial goes at once, because it has to show how the consumer is now. So do letters that can't be delayed.
         can_delay = terms.longest_delay > timedelta()
         is_at_once = self._is_trial or not can_delay
         wanted = timedelta() if is_at_once else self._spread_out(decision, terms, roll)
@@ -287,10 +287,10 @@ class Admission:
         return replace(decision, delay=slot) if can_delay else decision
 
     def _spread_out(self, decision: Redrive, terms: Terms, roll: float) -> timedelta:
-        """The delay of a letter that may be delayed: further than its backoff where it is not to meet certain others."""
+        """The delay of a letter: its backoff, and more if it must be kept apart from certain others."""
         spread = self._spread * roll
         if self._is_nearly_convicted(decision):
-            # Where there is no time for all, the further ones go in between.
+            # If there is no time for all, the rest go in between.
             spread += ONE_BY_ONE * (self._nearly_convicted + roll)
         free = terms.longest_delay - decision.delay
         return decision.delay + (
@@ -302,9 +302,9 @@ class Admission:
 
 
 def _enough_controls(circuit: Circuit, suspects: int) -> int:
-    """How many letters stay, so that a good one is likely among those that go first, the larger half of them.
+    """How many letters stay so that a good one is likely in the larger half of them, which goes first.
 
-    The suspects that were met now may have failed since the last verdict.
+    The suspects found now may have failed since the last verdict.
     """
     if not circuit.fared.succeeded:
         return CONTROLS
@@ -318,9 +318,9 @@ def _enough_controls(circuit: Circuit, suspects: int) -> int:
 
 
 def _later_controls(unblemished: Sequence[Case], most: int) -> set[str]:
-    """Up to half of the letters without strikes that were redriven least: the others go now, and these with later suspects.
+    """Up to half of the least redriven letters without strikes: the others go now, and these go with later suspects.
 
-    Beside those that were tried in vain nobody stays: they may all be suspects that nobody knows of.
+    Letters with more redrives in vain don't stay: they may all be unrecognized suspects.
     """
     least = [one for one in unblemished if one.redrives == unblemished[-1].redrives]
     kept = min(most, len(least) // 2)
@@ -348,9 +348,9 @@ def _came_back_from_a_success(case: Case, circuit: Circuit) -> bool:
 
 
 def _rate(circuit: Circuit, max_rate: float, now: datetime) -> float:
-    """Letters a second: what the consumer bears, and at most the setting, or more while a person's drain is on.
+    """Letters a second: what the consumer can bear, up to the setting, or above it while a person's drain is on.
 
-    0 is without limit.
+    0 means no limit.
     """
     if max_rate and circuit.orders.drains(now):
         max_rate = max(max_rate, circuit.orders.drain_rate or max_rate)
@@ -359,10 +359,10 @@ def _rate(circuit: Circuit, max_rate: float, now: datetime) -> float:
 
 
 def _paced_from(circuit: Circuit, now: datetime) -> datetime | None:
-    """The first second that is free. What goes at once and what waits for a second come to a consumer together."""
+    """The first free second. Letters that go at once and letters that wait for a second reach the consumer together."""
     if circuit.rate is None:
         return circuit.paced_until
-    # The last second of the pass before may be full.
+    # The last second of the previous pass may be full.
     return max(now, circuit.paced_until or now) + timedelta(seconds=1)
 
 
@@ -372,18 +372,18 @@ class Pacer:
     SQS itself does the waiting, by `DelaySeconds`: a pass that redrives 10,000 letters in five seconds still
     reaches the consumer as a steady stream. Seconds are counted on the wall clock and not from each send, or the
     rounds of one pass would share some. State: one counter a second, at most those of a pass and 901 more.
-    `starts_at` is where the pass before left off: what it dealt out may still be on its way.
+    `starts_at` is where the previous pass left off: its letters may still be on their way.
     """
 
     def __init__(self, max_rate: float, starts_at: datetime | None = None) -> None:
         self._rate = max_rate
         self._taken: defaultdict[int, float] = defaultdict(float)
         self._first = math.ceil(starts_at.timestamp()) if starts_at and max_rate else 0
-        #: Up to here the rate is used up: where the next pass has to start.
+        #: The rate is used up to here: the next pass starts here.
         self.until = starts_at
 
     def book(self, letters: int, first: datetime, last: datetime, now: datetime) -> None:
-        """Letters of an earlier pass that are on their way until `last`: about as many in each second."""
+        """Book letters of an earlier pass that are on their way until `last`, spread evenly over the seconds."""
         seconds = (last - first).total_seconds()
         if not self._rate or last <= now or not seconds:
             return
@@ -394,7 +394,7 @@ class Pacer:
     def slot(
         self, wanted: timedelta, now: datetime, ahead: timedelta = MAX_SQS_DELAY
     ) -> timedelta | None:
-        """The delay from `now` to the first free second at or after `wanted`; None where that is further than `ahead`."""
+        """The delay from `now` to the first free second at or after `wanted`; None if it is more than `ahead`."""
         start, last = int(now.timestamp()), int(ahead.total_seconds())
         earliest = max(math.ceil(wanted.total_seconds()), self._first - start)
         delay = earliest
@@ -408,15 +408,15 @@ class Pacer:
         return timedelta(seconds=delay)
 
     def room(self, now: datetime, ahead: timedelta) -> int:
-        """Return how many letters find a second from now on, and no further than `ahead`."""
+        """Return how many letters get a second from now until `ahead`."""
         start, end = int(now.timestamp()), int((now + ahead).timestamp())
         return sum(self._left(second) for second in range(max(self._first, start), end + 1))
 
     def _note_used_up(self, start: int, delay: int, *, has_waited: bool) -> None:
         """Note the first second that has room, and the last one that a letter had to wait for.
 
-        At a slow rate the very first letter takes all that there is for a while: passes may follow each other within
-        seconds, and each would find the same second free.
+        At a slow rate the first letter uses up the rate for a while. Passes may follow each other within seconds, and
+        without this each would find the same second free.
         """
         first, last = max(self._first, start), start + int(MAX_SQS_DELAY.total_seconds())
         while first <= last and not self._has_room(first):
@@ -431,6 +431,6 @@ class Pacer:
         return self._left(second) > 0
 
     def _left(self, second: int) -> int:
-        # A rate below one a second allows a letter in some seconds only: floor((s+1)r) - floor(sr).
+        # A rate below one a second allows a letter only in some seconds: floor((s+1)r) - floor(sr).
         allowed = math.floor((second + 1) * self._rate) - math.floor(second * self._rate)
         return max(0, math.ceil(allowed - self._taken.get(second, 0.0)))

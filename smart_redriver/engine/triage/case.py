@@ -1,4 +1,4 @@
-"""One letter in hand and what the ledger knows of it: its attempts, strikes, batch and next metadata. Pure."""
+"""One letter in hand with its ledger entry: its attempts, strikes, batch and next metadata. Pure."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from smart_redriver.engine.model.batch import Batch, Verdict
 from smart_redriver.engine.model.circuit import Circuit
 from smart_redriver.engine.triage.ledger import Entry, Status
 
-#: The batch of a person's send: none. Batches are numbered from 1, so its return is charged to no verdict.
+#: The batch number of a person's send. Batches are numbered from 1, so its return is charged to no verdict.
 NO_BATCH = 0
 
 
 class GroupView(Enum):
-    """How much of a message group was received together: all that the queue has, or as many as it hands out of one.
+    """How much of a message group was received together: all of it, or as much as SQS hands out of one group.
 
-    CUT may go on behind the end of a full answer.
+    A CUT group may go on after the end of a full answer.
     """
 
     WHOLE = "WHOLE"
@@ -49,7 +49,7 @@ class Case:
 
     @property
     def is_presumed(self) -> bool:
-        """Whether its copy may have come back where nobody sees it, and nobody told of it."""
+        """Whether its copy may have come back unseen and unreported."""
         entry = self.entry
         return (
             self.is_kept
@@ -62,7 +62,7 @@ class Case:
     def is_replaced(self) -> bool:
         """Whether an accepted send has replaced this copy already, so that it may only be deleted.
 
-        So it has where the copy is another group's, of a message that this one's ledger answers for.
+        The same goes for another group's copy of a message that is in this group's ledger.
         """
         entry = self.entry
         if entry is None:
@@ -72,15 +72,16 @@ class Case:
 
     @property
     def is_kept(self) -> bool:
-        """Whether it stays at its place until it is known what became of its copy."""
+        """Whether it stays at its place until its copy's outcome is known."""
         return self.entry is not None and self.entry.kept_id == self.message_id
 
     @property
     def is_strangers_copy(self) -> bool:
-        """Whether a consumer copied the metadata on to a message of its own, on the same queue.
+        """Whether a consumer copied the metadata to a message of its own, on the same queue.
 
-        The ledger knows the id of the copy that was sent last. Where a write was lost, the metadata is ahead of it; where
-        the answer to a send was lost, the letter was sent again, as often redriven and in another batch.
+        The ledger knows the id of the copy that was sent last. If a write was lost, the metadata is ahead of the
+        ledger. If the answer to a send was lost, the letter was sent again, with the same redrive count but in another
+        batch.
         """
         metadata, entry = self.letter.metadata, self.entry
         if metadata is None or entry is None or self.is_replaced or self._has_its_content:
@@ -95,8 +96,8 @@ class Case:
     def is_last_copy(self) -> bool:
         """Whether metadata and content are those of the copy that was sent last.
 
-        So it is this one, whatever its id: where a DLQ does not say which message failed, a copy that comes back has
-        an id of its own.
+        If so, it is that copy, whatever its id: if a DLQ does not say which message failed, a copy comes back with a
+        new id.
         """
         metadata, entry = self.letter.metadata, self.entry
         return (
@@ -109,13 +110,13 @@ class Case:
 
     @property
     def _has_its_content(self) -> bool:
-        """Whether the content is that of the copy that was sent last, as far as ids tell that."""
+        """Whether the content is that of the copy that was sent last, as far as ids show it."""
         entry = self.entry
         return entry is not None and entry.current_id.endswith(self.letter.content_marks)
 
     @property
     def redrives(self) -> int:
-        """How often the letter was redriven; the metadata knows it where the ledger lost a write or its item."""
+        """How often the letter was redriven; the metadata knows it if the ledger lost a write or its item."""
         carried = self.letter.metadata.redrive_count if self.letter.metadata else 0
         return max(carried, self.entry.redrive_count if self.entry else 0)
 
@@ -133,7 +134,7 @@ class Case:
 
     @property
     def source_arn(self) -> str | None:
-        """The queue that the letter belongs to, where SQS or the ledger says so."""
+        """The queue that the letter belongs to, if SQS or the ledger says so."""
         return self.letter.source_arn or (self.entry.source_arn if self.entry else None)
 
     @property
@@ -142,10 +143,10 @@ class Case:
         return self.entry is not None and self.entry.is_suspect
 
     def is_doubtful(self, circuit: Circuit) -> bool:
-        """Whether the letter came back with hardly any but suspects beside it, so that it may well be one of them.
+        """Whether the letter came back with hardly any letters but suspects, so that it may well be one, too.
 
-        Nobody succeeded, so it has no strike; and its next return says as little about the consumer as theirs. Where a
-        batch of others fails with it, the consumer is at fault, and the doubt is over.
+        No message succeeded, so it has no strike, and its next return says as little about the consumer as a suspect's.
+        If a batch of other letters fails with it, the consumer is at fault and the doubt is over.
         """
         judged = circuit.judged_batch(self.batch)
         if judged is not None and judged.verdict is not Verdict.NO_EVIDENCE:
@@ -153,7 +154,7 @@ class Case:
         return self._was_doubtful or (judged is not None and judged.was_alone)
 
     def was_alone(self, circuit: Circuit) -> bool:
-        """Whether it failed with nobody beside it to be compared with, and was expected to."""
+        """Whether it failed, as expected, with no other message to compare it with."""
         batch_counts = circuit.batch_counts(self.batch)
         if self.is_presumed and batch_counts is not None:
             return batch_counts.is_unexplained and batch_counts.size == batch_counts.suspects
@@ -161,9 +162,9 @@ class Case:
         return judged is not None and judged.was_alone
 
     def was_suspect(self, circuit: Circuit) -> bool:
-        """Whether nothing else was expected of the letter when it was sent in its last batch.
+        """Whether the letter was expected to fail when it was sent in its last batch.
 
-        It had come back while others succeeded before, or it went as the canary of its cause.
+        It had come back before while others succeeded, or it went as the canary of its cause.
         """
         is_canary = any(one.is_canary(self.original_id, self.batch) for one in circuit.causes)
         return is_canary or self._was_doubtful or self._strikes_before(circuit) > 0
@@ -173,15 +174,15 @@ class Case:
         return self.entry is not None and self.entry.is_doubtful
 
     def strikes(self, circuit: Circuit) -> int:
-        """The strikes against the letter, the verdict on the batch that it returned from included.
+        """The strikes against the letter, including the verdict on the batch that it returned from.
 
-        A strike needs others to have succeeded at the same time: the batch's verdict says so. It is added when
-        the verdict is in and not when the letter is seen, since both can come first.
+        A strike needs others to have succeeded at the same time, which the batch's verdict says. The strike is added
+        with the verdict and not when the letter is seen, because either can come first.
         """
         return self._strikes_before(circuit) + self._is_strike(self.batch, circuit)
 
     def _strikes_before(self, circuit: Circuit) -> int:
-        """Where the record of its last redrive was lost, the entry does not hold the verdict before that yet."""
+        """If the record of its last redrive was lost, the entry does not include the verdict before it yet."""
         if self.entry is None:
             return 0
         lost = self.entry.batch if self.entry.batch != self.batch else None
@@ -192,25 +193,25 @@ class Case:
             return False
         judged = circuit.judged_batch(batch)
         if judged is None or (self.is_presumed and circuit.batch_counts(batch) is not None):
-            # Nobody has seen it fail: it goes again since numbers could not tell, and that convicts nobody.
+            # No pass saw it fail: it goes again because numbers could not tell, and that convicts no letter.
             return False
         return judged.is_strike
 
     @property
     def contradicts_a_report(self) -> bool:
-        """Whether the letter is here although its consumer reported that it is done with it."""
+        """Whether the letter is here although its consumer reported it as succeeded."""
         entry = self.entry
         return (
             entry is not None
             and entry.status is Status.SUCCEEDED
             and entry.current_id == self.message_id
-            and not self.is_replaced  # what a target was given keeps the letter's id where the target says none
+            and not self.is_replaced  # a delivery keeps the letter's id if its target returns none
         )
 
     def is_unseen_return(self, circuit_version: int) -> bool:
         """Whether this letter is back from a redrive and has not been charged to the circuit yet."""
         if self.is_kept:
-            # Its copy was charged when it was met: again only where that was lost.
+            # Its copy was charged when it was seen: charge it again only if that was lost.
             return self._is_back and not self._is_charged(circuit_version)
         if (
             self.letter.metadata is None
@@ -220,7 +221,7 @@ class Case:
             return (
                 False  # a replaced copy was left behind by a crash: the letter itself has gone on
             )
-        # Where the record of a redrive was lost, the return that the ledger knows of is the one before.
+        # If the record of a redrive was lost, the ledger only knows the return before it.
         is_behind = self.entry is not None and self.entry.redrive_count < self.redrives
         return is_behind or not self._is_back or not self._is_charged(circuit_version)
 
@@ -232,7 +233,7 @@ class Case:
         return self.entry is not None and not self.entry.counts_as_evidence(circuit_version)
 
     def without_content(self) -> Case:
-        """As much of it as telling of it and releasing it take: a body may have a megabyte."""
+        """The part that is needed to report and release it: a body may have a megabyte."""
         return replace(self, letter=replace(self.letter, body="", attributes={}))
 
     def known(self, queue: str) -> Entry:
@@ -246,7 +247,7 @@ class Case:
             return replace(
                 self.entry,
                 source_arn=self.source_arn,
-                redrive_count=self.redrives,  # a record that was refused after its send is made good here
+                redrive_count=self.redrives,  # repairs a record that was refused after its send
             )
         metadata = self.letter.metadata
         return Entry(
@@ -266,13 +267,13 @@ class Case:
         return metadata_after(self.known(queue), queue, batch)
 
     def replay_metadata(self, queue: str) -> RedriveMetadata:
-        """The metadata of a copy that a person sends: one redrive on, in no batch."""
+        """The metadata of a copy that a person sends: one redrive more, in no batch."""
         metadata = self.next_metadata(queue, None)
         return replace(metadata, redrive_count=metadata.redrive_count + 1, batch=NO_BATCH)
 
 
 def metadata_after(entry: Entry, queue: str, batch: Batch | None) -> RedriveMetadata:
-    """The metadata of the next copy: one redrive on, in `batch`; as it was where the letter is parked."""
+    """The metadata of the next copy: one redrive more, in `batch`; unchanged if the letter is parked."""
     return RedriveMetadata(
         queue=queue,
         original_id=entry.original_id,

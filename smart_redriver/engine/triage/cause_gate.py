@@ -1,4 +1,4 @@
-"""Which letters of a held cause may go in this pass: one canary by cause, and the others wait. Pure but for its memory."""
+"""Which letters of a held cause may go in this pass: one canary per cause; the others wait. Pure but for its memory."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class CauseGate:
         self._chosen: dict[str, str] = {}
 
     def circuits(self, batch: int | None, now: datetime) -> tuple[CauseCircuit, ...]:
-        """The circuits as the pass leaves them, its canaries having gone in `batch`."""
+        """The circuits after the pass, whose canaries went in `batch`."""
         return kept((self._left(one, batch, now) for one in self._circuits), now)
 
     def look_at(self, cases: Sequence[Case], now: datetime) -> None:
-        """Learn from letters in hand: how many there are of each cause, and which canaries are back."""
+        """Count letters in hand by cause, and note which canaries are back."""
         for case in cases:
             cause = _cause(case)
             self._meet_canary(case, cause, now)
@@ -48,7 +48,7 @@ class CauseGate:
                 self._seen[cause] += 1
 
     def convicted(self, case: Case, terms: Terms, now: datetime) -> bool:
-        """Whether the letter is to be parked with others of its cause: a canary that failed was its last chance, too."""
+        """Whether the letter must be parked with its cause: a failed canary was its last chance, too."""
         held = self._held(case)
         if held is None or held.convicted_at is None:
             return False
@@ -60,9 +60,9 @@ class CauseGate:
     def let_through(
         self, due: Sequence[Due], terms: Terms, now: datetime, *, is_trial: bool
     ) -> tuple[list[Due], list[tuple[Case, Decision]]]:
-        """The letters that may go as far as causes are concerned, and what becomes of the others.
+        """The letters that their causes let through, and the decisions about the others.
 
-        A trial is to show how the consumer is: a letter of a held cause goes in one only where there is no other.
+        A trial has to show how the consumer is: it takes a letter of a held cause only if there is no other.
         """
         free: list[Due] = []
         by_cause: defaultdict[CauseCircuit, list[Due]] = defaultdict(list)
@@ -89,21 +89,21 @@ class CauseGate:
         return free, stay
 
     def decided(self, decided: Sequence[tuple[Case, Decision]]) -> None:
-        """Learn which letters are parked: of their cause they are no more."""
+        """Count parked letters by cause: they no longer wait for it."""
         causes = (_cause(case) for case, what in decided if isinstance(what, Park))
         self._parked.update(cause for cause in causes if cause is not None)
 
     def went(self, case: Case, decision: Decision) -> None:
-        """Note what became of a letter that was let through."""
+        """Note the decision about a letter that was let through."""
         if isinstance(decision, Redrive) and decision.reason == CAUSE_CANARY:
             self._chosen[_cause(case) or ""] = case.original_id
 
     def _canary(
         self, held: CauseCircuit, some: Sequence[Due], terms: Terms, now: datetime
     ) -> Due | None:
-        """The letter of this cause that goes now: the least tried, so that none of them earns all of the strikes.
+        """The letter of this cause that goes now: one of the least tried, so that no letter earns all the strikes.
 
-        Of these it is the one that failed last: its time to a last chance counts from its first redrive.
+        It is the one of these that failed last: its time to a last chance counts from its first redrive.
         """
         if held.cause in self._chosen or not held.may_try(now, terms.time_to_fail):
             return None

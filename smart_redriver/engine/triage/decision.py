@@ -33,7 +33,7 @@ class HoldReason(str, Enum):
     BLOCKED = "BLOCKED"
 
 
-#: Letters held for these are released at once, and it is not known when they go.
+#: Letters held for these reasons are released at once; it is not known when they will go.
 NO_KNOWN_MOMENT = frozenset(
     {
         HoldReason.NO_PERMIT,
@@ -45,7 +45,7 @@ NO_KNOWN_MOMENT = frozenset(
 )
 
 
-#: Why a letter goes that is to show whether others of its cause may follow.
+#: The reason of a letter that shows whether others of its cause may follow.
 CAUSE_CANARY = "CAUSE_CANARY"
 
 
@@ -53,7 +53,7 @@ CAUSE_CANARY = "CAUSE_CANARY"
 class Redrive:
     """Send the letter back to `destination` (an ARN, or a URL), to be tried no earlier than in `delay`.
 
-    `is_doubtful`: see `Case.is_doubtful`. `is_expiring`: it is near its expiry, and saved at once where it is refused.
+    `is_doubtful`: see `Case.is_doubtful`. `is_expiring`: it is near its expiry, and saved at once if it is refused.
     """
 
     destination: str
@@ -65,12 +65,12 @@ class Redrive:
 
     @property
     def is_unblemished(self) -> bool:
-        """Whether what becomes of the letter tells how the consumer is."""
+        """Whether the letter's outcome shows how the consumer is."""
         return self.strikes == 0 and not self.is_doubtful
 
     @property
     def is_suspect(self) -> bool:
-        """Whether nothing can be expected of the letter but that it returns."""
+        """Whether the letter is expected to return."""
         return not self.is_unblemished or self.reason == CAUSE_CANARY
 
 

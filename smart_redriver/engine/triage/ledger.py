@@ -1,8 +1,8 @@
-"""The ledger's entry for one letter, and how it changes. Pure: the state store keeps it, a pass decides it.
+"""The ledger's entry for one letter, and how it changes. Pure: a pass decides it, and the state store keeps it.
 
-An entry is keyed by the letter's original id and outlives every copy. It answers three questions that SQS
-can't: how often was this letter redriven and how often does that speak against it; is the copy in hand one
-that an accepted send has already replaced; was this return already counted as evidence.
+An entry is keyed by the letter's original id and outlives every copy. It answers three questions that SQS can't: how
+often was this letter redriven, and how many of its returns speak against it; has an accepted send already replaced the
+copy in hand; was this return already counted as evidence.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 #: Enough for every copy that can still be around; each is one id of 36 characters.
 REPLACED_IDS_KEPT = 5
-#: Every try of a message that is kept in its place leaves a copy, which may be out of reach until its group is done.
+#: Every try of a message that is kept at its place leaves a copy, which may be out of reach until its group is done.
 COPIES_KEPT = 150
 #: Keeps an entry of a letter that came back often below two write units of 1 KB.
 HISTORY_KEPT = 12
@@ -35,33 +35,33 @@ class Status(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """The knowledge about one letter.
+    """What the ledger knows about one letter.
 
     Attributes:
         current_id: the MessageId of the copy that was sent last.
-        kept_id: of the message that stays at its place in the DLQ, at the head of its group,
-            until it is known what became
-            of the copy: a FIFO queue has no other way back to it.
-        salt: part of its deduplication ids. Made with the entry, so that one of a table that was lost is another.
-        left_id: of the copy that its consumer says it has parked: should that come back, it is the letter still.
+        kept_id: the id of the message that stays at its place in the DLQ, at the head of its group, until its copy's
+            outcome is known: a FIFO queue has no other way back to that place.
+        salt: part of its deduplication ids. It is made with the entry, so an entry made after a lost table has a new
+            one.
+        left_id: the id of the copy that its consumer says it has parked: if that comes back, it is still the letter.
         replaced_ids: ids of copies that an accepted send has replaced, newest last.
         redrive_count: every redrive. `strikes`: the returns that speak against the letter.
         batch: the batch of the last redrive. `counted_batch`: the last batch whose verdict is in `strikes`.
         seen_in_version: version of the circuit when the return was first seen (see `counts_as_evidence`).
         not_before: when a returned letter may be redriven at the earliest.
         source_arn: the queue that the letter belongs to; SQS forgets it when the letter is sent anywhere.
-        error: what the consumer said when it failed, on one line, where it reported that or an attribute tells.
+        error: the consumer's error, on one line, from a report or an attribute.
         cause: the class of the error that the consumer reported last.
         is_permanent: the consumer reported that no retry can heal it.
-        is_settled: the consumer has reported how the copy that was sent last ended: done,
-            or failed at its last receive.
+        is_settled: the consumer has reported how the copy that was sent last ended: done, or failed at its last
+            receive.
         failed_tries: deliveries of that copy that the consumer reported as failed.
-        heard_in_version: version of the circuit when a report of that copy was last taken in (see `uncounted`).
-        tries_counted: the failed tries of it that the circuit of that version has counted.
+        heard_in_version: version of the circuit when a report on that copy was last processed (see `uncounted`).
+        tries_counted: how many of its failed tries the circuit of that version has counted.
         last_redrive: when the copy that was sent last could be received at the earliest, its delay included.
-        first_redrive: the first of its redrives, from which giving up counts. `first_strike`: the first of its
-            strikes, from which its last chance counts. A person's replay forgets both.
-        is_doubtful: it has no strike, and came back with hardly any but suspects beside it.
+        first_redrive: its first redrive; the time to giving up starts here. `first_strike`: its first strike; the time
+            to its last chance starts here. A person's replay resets both.
+        is_doubtful: it has no strike, but came back with hardly any letters but suspects.
 
     """
 
@@ -99,7 +99,7 @@ class Entry:
 
     @property
     def is_suspect(self) -> bool:
-        """Whether nothing else is expected of the letter but that it comes back."""
+        """Whether the letter is expected to come back."""
         return self.strikes > 0 or self.is_doubtful
 
     def has_replaced(self, message_id: str) -> bool:
@@ -132,7 +132,7 @@ class Entry:
     ) -> Entry:
         """Return the entry after a send to the source queue was accepted, to be tried no earlier than in `delay`.
 
-        With `keeps`, what was sent on stays where it is, and only the copy before is replaced.
+        With `keeps`, the letter stays where it is, and only the previous copy is replaced.
         """
         return replace(
             self,
@@ -154,7 +154,7 @@ class Entry:
     def returned(self, *, message_id: str, version: int, now: datetime) -> Entry:
         """Return the entry of a letter that is seen in the DLQ again.
 
-        One that was reported as succeeded was not deleted: what became of it is its consumer's doing, and no strike.
+        A letter that was reported as succeeded was not deleted: that is the consumer's fault, and no strike.
         """
         back = f"returned from batch {self.batch}" if self.batch else "returned after a replay"
         return replace(
@@ -167,7 +167,7 @@ class Entry:
         )
 
     def bounced(self, *, answer: str, version: int, now: datetime) -> Entry:
-        """Return the entry after a target has taken the letter and failed: it has never left the DLQ, and is back at once."""
+        """Return the entry after a target took the letter and failed: it never left the DLQ, so it is back at once."""
         return replace(
             self,
             status=Status.RETURNED,
@@ -180,9 +180,9 @@ class Entry:
     def deferred(
         self, *, not_before: datetime, strikes: int, batch: int | None, now: datetime
     ) -> Entry:
-        """Return the entry with an attempt that is put off beyond what SQS can delay.
+        """Return the entry with an attempt that is put off for longer than SQS can delay it.
 
-        `batch` is the one that the letter returns from, of which a lost write may have left no trace here.
+        `batch` is the batch that the letter returns from, which may be missing here after a lost write.
         """
         return replace(
             self,
@@ -204,7 +204,7 @@ class Entry:
         error: str | None = None,
         note: str = "",
     ) -> Entry:
-        """Return the entry after a send to the parking lot was accepted; `note` is what the history says of it, if not the reason."""
+        """Return the entry after a send to the parking lot was accepted; the history has `note` or the reason."""
         return replace(
             self,
             **self._sent_on(replaced_id, new_id, now, note or f"parked {reason}"),
@@ -218,9 +218,9 @@ class Entry:
         )
 
     def renewed(self, *, replaced_id: str, new_id: str, now: datetime) -> Entry:
-        """Return the entry after the letter was sent to the queue that it lies in: there it is, and all else is as it was.
+        """Return the entry after the letter was sent once more to the queue that it is in; all else is unchanged.
 
-        A return is still to be charged, and a report of a success to be contradicted, by the pass that next decides.
+        The pass that decides next still has to charge a return, or contradict a reported success.
         """
         copy = self._sent_on(replaced_id, new_id, now, "renewed")
         ids = ("current_id", "kept_id", "left_id", "replaced_ids", "history")
@@ -254,7 +254,7 @@ class Entry:
         )
 
     def succeeded(self, now: datetime) -> Entry:
-        """Return the entry after the consumer reported that it is done with the copy that was sent last."""
+        """Return the entry after the consumer reported that the copy that was sent last succeeded."""
         return replace(
             self,
             status=Status.SUCCEEDED,
@@ -282,16 +282,16 @@ class Entry:
         )
 
     def heard(self, before: Entry, version: int) -> Entry:
-        """Return the entry after a report was taken in that the circuit of this version does not count; `before` is what it counts."""
+        """Return the entry after a report that the circuit of this version does not count yet; it counts `before`."""
         if self.heard_in_version is not None and self.heard_in_version >= version:
             return self
         return replace(self, heard_in_version=version, tries_counted=before.failed_tries)
 
     def uncounted(self, circuit_version: int) -> Entry:
-        """The entry as the circuit of this version counts it, which can then take in a report again after a crash.
+        """The entry as the circuit of this version counts it, so that a report can be processed again after a crash.
 
         Reports are deleted once the circuit is written, and the mark works as in `counts_as_evidence`. A letter that
-        has moved on since is left as it is.
+        has moved on since is left unchanged.
         """
         if self.heard_in_version is None or self.heard_in_version < circuit_version:
             return self
@@ -321,7 +321,7 @@ class Entry:
     def parked_by_consumer(self, *, parked_id: str, reason: str, now: datetime) -> Entry:
         """Return the entry after the consumer reported that it parked the copy that was sent last.
 
-        A claim: the copy that it had counts as replaced by nothing, so that it is a letter still, should it come back.
+        This is a claim: the copy does not count as replaced, so it is still a letter if it comes back.
         """
         return replace(
             self,
@@ -335,7 +335,7 @@ class Entry:
         )
 
     def deleted(self, *, message_id: str, now: datetime, note: str) -> Entry:
-        """Return the entry before a person's delete: should it not come to pass, the copy left behind is one to discard."""
+        """Return the entry before a person's delete: if the delete fails, the copy that is left must be discarded."""
         changes = self._sent_on(message_id, message_id, now, note)
         return replace(self, **changes, status=Status.DELETED)
 
@@ -367,6 +367,6 @@ def _noted(history: tuple[str, ...], now: datetime, note: str) -> tuple[str, ...
     return (*history, f"{_stamp(now)} {note}")[-HISTORY_KEPT:]
 
 
-@lru_cache(maxsize=16)  # all letters of a round have one moment
+@lru_cache(maxsize=16)  # all letters of a round share one moment
 def _stamp(now: datetime) -> str:
     return f"{now:%Y-%m-%dT%H:%M:%SZ}"

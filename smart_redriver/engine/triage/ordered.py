@@ -1,4 +1,4 @@
-"""FIFO queues: of a group one letter is out at a time, and the next one goes when it is known what became of it. Pure.
+"""FIFO queues: one letter of a group is out at a time; the next one goes when its outcome is known. Pure.
 
     in the DLQ                          at its consumer
     L1  L2  L3  ...                                         L1 is sent on, and kept at its place
@@ -6,11 +6,11 @@
     L1  L2  L3  ...   copy of L1                            it came back: L1 is redriven again, its copy discarded
         L2  L3  ...                                         it succeeded: L1 is discarded, L2 is next
 
-A letter that came back would stand behind its whole group otherwise, and of a group SQS hands out no more than ten
-messages before the first of them is deleted: nobody could get at it, to send it before the others.
+Otherwise a letter that came back would stand behind its whole group. SQS hands out no more than ten messages of a group
+before the first of them is deleted, so no pass could reach the letter to send it before the others.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/FIFO-queues-understanding-logic.html
 
-Copies that would come back out of sight go few at a time, see `LookAhead`.
+Only a few copies that would come back out of sight go at a time: see `LookAhead`.
 """
 
 from __future__ import annotations
@@ -40,26 +40,27 @@ from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.engine.triage.retention import is_expiring
 from smart_redriver.engine.triage.triage import Terms, hold_unless_expiring
 
-#: Why letters are parked that their consumer can't process; others can't stay, whatever their group waits for.
+#: Reasons to park letters that their consumer can't process. Letters parked for other reasons can't stay, whatever
+#: their group waits for.
 POISON = frozenset({ParkReason.MAX_ATTEMPTS, ParkReason.PERMANENT, ParkReason.GAVE_UP})
 
-#: So long after it must have failed, a copy is taken for done although messages are in its source queue, or the end of
-#: its group was out of sight: what follows it stands behind it, if it should be in the source queue still.
+#: A copy counts as done this long after it must have failed, although its source queue holds messages or the end of its
+#: group is out of sight. If it is still in the source queue after all, the next letter stands behind it.
 LONGEST_OUT = timedelta(hours=2)
-#: As long where nothing shows that the consumer was at work: switched off, it may have received none of them.
+#: The same if nothing shows that the consumer was at work: if it was switched off, it may have received none.
 LONGEST_OUT_UNSEEN = timedelta(hours=24)
 
 
-#: A group that the end of an answer cut off is looked at again for so long, to see all of it.
+#: If the end of an answer cut a group off, it is received again for this long, to see all of it.
 CUT_PATIENCE = timedelta(minutes=10)
 
-#: Sent again sooner, a letter that was done would be repeated while SQS swallows repetitions of what has the same id.
+#: Within this time SQS drops a repeated message with the same id: a letter that was done must not be sent again sooner.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagededuplicationid-property.html
 DEDUPLICATION_WINDOW = timedelta(minutes=5)
 
 
 class Fate(Enum):
-    """Outcomes of the copy of a letter that is kept at its place."""
+    """The outcome of the copy of a letter that is kept at its place."""
 
     OUT = "OUT"
     BACK = "BACK"
@@ -67,20 +68,18 @@ class Fate(Enum):
 
 
 def fate(case: Case, circuit: Circuit, terms: Terms, settings: Settings, now: datetime) -> Fate:
-    """Return the outcome of the copy of a kept letter, as far as it can be told.
+    """Return the outcome of a kept letter's copy, as far as it is known.
 
-    A report tells it, a copy that was met, or a batch that succeeded as a whole. Else time does: what has had time to
-    fail, and is neither in its source queue nor with its group, is done. Of a group of ten or more the end can't be
-    seen: there numbers tell, see `batch_counts`, and what they can't explain is sent again.
+    A report shows it, a copy that was seen again, or a batch that succeeded as a whole. Otherwise time decides: a copy
+    is done if it has had time to fail and is neither in its source queue nor in its group. The end of a group of ten or
+    more is out of sight: there numbers decide, see `batch_counts`, and a copy that they can't explain is sent again.
     """
     entry = case.entry
     assert entry is not None, "a kept letter is known by its entry"  # noqa: S101
     if known := known_fate(entry):
         return known
     if case.letter.copy_has_left:
-        return (
-            Fate.DONE
-        )  # or it came back as a letter of its own, which nobody can know for this one
+        return Fate.DONE  # or it came back as a new letter, which can't be recognized as this one
     if circuit.pending_batch(entry.batch):
         return Fate.OUT
     batch = _Told(circuit.judged_batch(entry.batch), circuit.batch_counts(entry.batch))
@@ -97,7 +96,7 @@ def fate(case: Case, circuit: Circuit, terms: Terms, settings: Settings, now: da
 def _once_it_left(
     case: Case, batch: _Told, circuit: Circuit, settled_at: datetime, terms: Terms, now: datetime
 ) -> Fate:
-    """The fate of a copy that is not in its source queue any more: its group tells it, or the batch's numbers do."""
+    """The fate of a copy that has left its source queue: its group shows it, or the batch's numbers do."""
     if case.group_view is GroupView.WHOLE:
         return Fate.DONE
     if case.group_view is GroupView.CUT and now < settled_at + CUT_PATIENCE:
@@ -113,31 +112,31 @@ def _once_it_left(
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """The verdict and the numbers of the batch that a copy went in."""
+    """The verdict on a copy's batch, and the batch's numbers."""
 
     judged: Judged | None
     batch_counts: BatchCounts | None
 
     @property
     def has_succeeded(self) -> bool:
-        """Whether every letter of the batch is done, or was met."""
+        """Whether every letter of the batch is done or was seen again."""
         is_whole = self.judged is not None and self.judged.has_succeeded_as_a_whole
         return is_whole or (self.batch_counts is not None and self.batch_counts.is_accounted)
 
     @property
     def has_left(self) -> bool:
-        """Whether none of its letters is in the source queue any more, as the metrics tell."""
+        """Whether the metrics show that none of its letters is in the source queue any more."""
         return self.batch_counts is not None and self.batch_counts.is_gone
 
     def is_read(self, now: datetime) -> bool:
-        """Whether the metrics could be read lately, so that they will tell what is to be told."""
+        """Whether the metrics could be read lately, so that they can be expected to tell."""
         return self.batch_counts is not None and self.batch_counts.is_read(now)
 
     def longest_out(self, now: datetime) -> timedelta:
-        """The longest time that a copy may be out while messages are in its source queue, once it had time to fail.
+        """The longest time that a copy may be out after its time to fail, while messages are in its source queue.
 
-        Where the metrics can be read they would show that it has left: as long as they don't, it is there, and no
-        consumer is at work.
+        If the metrics can be read, they would show that it has left: until they do, it is there, and no consumer is at
+        work.
         """
         is_seen = self.judged is not None and self.judged.verdict is not Verdict.NO_EVIDENCE
         if not self.is_read(now):
@@ -145,9 +144,10 @@ class _Told:
         return LONGEST_OUT_UNSEEN if is_seen else timedelta.max
 
     def has_failed(self, case: Case, circuit: Circuit) -> bool:
-        """Whether anything failed since the copy was sent, where no numbers tell what became of it.
+        """Whether anything failed since the copy was sent, for when no numbers show its outcome.
 
-        Not that it failed, unless something else did: sent again and again, one that succeeds would be done each time.
+        If nothing else failed, the copy is not taken for failed: a letter that succeeds would be sent and done again
+        and again.
         """
         sent_at = case.last_try
         if circuit.failed_at is not None and sent_at is not None and circuit.failed_at >= sent_at:
@@ -156,7 +156,7 @@ class _Told:
 
 
 def known_fate(entry: Entry) -> Fate | None:
-    """Return the outcome of the copy of a kept letter if its consumer reported it or a pass has met the copy."""
+    """Return the outcome of a kept letter's copy if its consumer reported it or a pass has seen the copy."""
     if entry.status is Status.RETURNED or (entry.status is Status.REDRIVEN and entry.is_settled):
         return Fate.BACK
     if entry.status in (Status.SUCCEEDED, Status.PARKED):
@@ -167,7 +167,7 @@ def known_fate(entry: Entry) -> Fate | None:
 def in_order(
     decided: Sequence[tuple[Case, Decision]], terms: Terms, settings: Settings, now: datetime
 ) -> Iterator[tuple[Case, Decision]]:
-    """Yield decisions in the order of receive, when each letter waits for those before it in its group."""
+    """Yield decisions in the order of receive; each letter waits for the letters before it in its group."""
     waiting: set[str] = set()
     bars = _bar_the_way([case for case, _ in decided], terms, now)
     for case, decision in decided:
@@ -185,9 +185,9 @@ def in_order(
 
 
 def _bar_the_way(cases: Sequence[Case], terms: Terms, now: datetime) -> set[str]:
-    """Letters near expiry before others that are, as far as can be seen: out and kept, one would bar the way to those.
+    """Letters near expiry that stand before others near expiry, as far as can be seen: kept, they would bar the way.
 
-    Of a group SQS shows ten at most, and none while one of them is hidden: a pass could park no more than nine.
+    SQS shows at most ten letters of a group, and none while one of them is hidden: a pass could park no more than nine.
     """
     bars, behind = set(), set()
     for case in reversed(cases):
@@ -217,10 +217,10 @@ def _hold(
 
 
 def copies_among(cases: Iterable[Case]) -> list[Case]:
-    """Letters in hand that came back while what they are copies of is in hand, too: it stands before them in their group.
+    """Returned copies in hand whose originals are in hand, too: an original stands before its copies in their group.
 
-    What an accepted send has replaced is nothing to be a copy of. One that the ledger does not know, since a write was lost,
-    has to have the same body: a consumer may have copied the metadata on to a message of its own.
+    A letter that an accepted send has replaced is no original. A copy that the ledger does not know, because a write
+    was lost, must have the same body: a consumer may have copied the metadata to a message of its own.
     """
     originals: dict[str, Case] = {}
     copies = []
@@ -243,7 +243,7 @@ def _is_known(copy: Case) -> bool:
 
 
 def without_copies(cases: Sequence[Case], copies: Sequence[Case]) -> list[Case]:
-    """The letters that stay when their copies are discarded, with what the ledger knows since these were met."""
+    """The letters that stay when their copies are discarded, with their ledger entries since the copies were found."""
     known = {case.original_id: case.entry for case in copies}
     gone = {case.message_id for case in copies}
     return [
@@ -257,9 +257,10 @@ Due = tuple[Case, Redrive]
 
 
 def is_out_of_sight(case: Case) -> bool:
-    """Whether its copy would come back where nobody sees it.
+    """Whether its copy would come back where no pass sees it.
 
-    What the end of an answer cut off is likely to be seen the next time, unless it has not been for as long as it takes to presume.
+    Letters that the end of an answer cut off are likely to be seen the next time, unless the copy is already presumed
+    to be back.
     """
     return case.group_view is GroupView.FULL or (
         case.group_view is GroupView.CUT and case.is_presumed
@@ -267,11 +268,11 @@ def is_out_of_sight(case: Case) -> bool:
 
 
 class LookAhead:
-    """The turn that letters out of sight have in one pass: so few that what became of each can be told.
+    """Chooses which out-of-sight letters go in one pass: so few that each outcome can be determined.
 
-    Four times as many go at once as were accounted for in one batch; after one that can't be told, one alone. Suspects
-    go by themselves: they are likely to fail, and all others that went with them had to go again. Where the consumer
-    reports, all of them go.
+    Four times as many go at once as were accounted for in one batch; after a batch with an unknown outcome, only one.
+    Suspects go by themselves: they are likely to fail, and then all others that went with them would have to go again.
+    If the consumer reports, all of them go.
     """
 
     def __init__(self, circuit: Circuit, now: datetime) -> None:
@@ -298,7 +299,7 @@ class LookAhead:
     def _chosen(self, hidden: Sequence[Due]) -> Sequence[Due]:
         suspects = [one for one in hidden if not one[1].is_unblemished]
         others = [one for one in hidden if one[1].is_unblemished]
-        # By turns, or those that come first would keep the others from ever going.
+        # They take turns, or the first ones would keep the others from ever going.
         if suspects and not (self._was_suspect and others):
             going = suspects if self._is_first else []  # else all wait until nothing is out
             self._room = 0

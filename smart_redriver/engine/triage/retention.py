@@ -11,15 +11,15 @@ from datetime import datetime, timedelta
 
 from smart_redriver.engine.messages.letter import Letter
 
-#: While nothing flows, a letter with less than this left to live is near expiry: nobody knows how long that lasts.
-#: On a queue of short retention it is a quarter of that.
+#: While nothing flows, a letter with less time left than this is near expiry: how long that lasts is unknown. On a
+#: queue of short retention it is a quarter of that.
 CALM_MARGIN = timedelta(days=2)
 
-#: While letters flow, most of them go before they expire; what is nearer to its end than this is parked.
-#: On a queue of short retention it is an eighth of that.
+#: While letters flow, most of them go before they expire; a letter nearer to its end than this is parked. On a queue of
+#: short retention it is an eighth of that.
 URGENT_MARGIN = timedelta(hours=1)
 
-#: SQS keeps nothing for longer; what is kept longer, in a table, does not expire.
+#: SQS keeps no message for longer; letters that a table keeps longer do not expire.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html
 LONGEST_RETENTION = timedelta(days=14)
 
@@ -29,11 +29,11 @@ SHORTEST_RENEWED = timedelta(hours=1)
 #: A letter near its expiry has to be found well before: the queue is looked through twice within the margin.
 SWEEPS_PER_MARGIN = 2
 
-#: Letters with time to live that one sweep meets. SQS promises no order, so a deeper DLQ is looked through bit by bit.
+#: Letters with time left that one sweep receives. SQS promises no order, so a deeper DLQ is looked through bit by bit.
 SWEEP_LIMIT = 10_000
 
-#: Each letter of a deep DLQ is to be met so often within the margin. Of sweeps that meet letters at random, five leave
-#: out fewer than one in a hundred.
+#: Each letter of a deep DLQ should be received this often within the margin. Five sweeps that receive letters at random
+#: miss fewer than one in a hundred.
 MEETINGS_PER_MARGIN = 5
 
 #: A sweep of ten thousand letters takes most of a minute.
@@ -61,7 +61,7 @@ def is_worth_renewing(letter: Letter, retention: timedelta, now: datetime) -> bo
 
 
 def is_due(sweep_at: datetime | None, now: datetime) -> bool:
-    """Whether a queue has to be looked through; at once when it holds letters of an unknown past."""
+    """Whether a queue must be looked through; at once if it holds letters with an unknown past."""
     return sweep_at is None or sweep_at <= now
 
 
@@ -85,7 +85,7 @@ def while_some_are_hidden(sweep_at: datetime, retention: timedelta, now: datetim
     """Return when to look through the DLQ again if not all of its letters could be seen:
     `sweep_at` at the latest.
 
-    What is hidden may be the oldest, and is held until shortly before its expiry.
+    The oldest letter may be a hidden one, held until shortly before its expiry.
     """
     if retention > LONGEST_RETENTION:
         return sweep_at

@@ -1,4 +1,4 @@
-"""The decision about one letter. Pure: all decisions about letters are taken here and nowhere else."""
+"""The decision about one letter. All decisions about letters are made here and nowhere else. Pure."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from smart_redriver.engine.triage.decision import (
 )
 from smart_redriver.engine.triage.retention import is_expiring
 
-#: A letter that has its strikes is tried so often until its last chance: an outage of what it needs may be over.
+#: A letter with enough strikes is tried this often until its last chance: an outage of what it needs may be over.
 TRIES_BEFORE_LAST_CHANCE = 8
 
-#: So many times the tries that convict, and a suspect with fewer strikes is tried as rarely: it has been alone.
+#: After this many times `max_attempts` redrives, a suspect with fewer strikes is tried as rarely: it has been alone.
 IN_VAIN = 2
 
 #: One strike can be bad luck, or the first sign of an outage. A letter that failed twice while others succeeded is
-#: parked at its last chance even where nobody is left to compare it with.
+#: parked at its last chance even if no message is left to compare it with.
 STRIKES_THAT_CONVICT = 2
 
-#: Where many messages fail beside others that succeed, a kind of them may be broken, which takes people longer to mend
-#: than an outage: the last chance comes so many times as late.
+#: If many messages fail while others succeed, one kind may be broken, which takes people longer to fix than an outage:
+#: the time to the last chance is multiplied by this.
 PATIENCE_IN_A_MIX = 2
 
-#: For so many times `last_chance_seconds` a suspect that succeeded speaks for those that are left alone: an outage
-#: that began after it can be longer than the time to their last chance.
+#: A suspect that succeeded speaks for suspects that are left alone for this many times `last_chance_seconds`: an outage
+#: that began after its success can last longer than the time to their last chance.
 LUCK_LASTS = 2
 
 
@@ -47,15 +47,15 @@ class Terms:
     """The facts about the queues that triage needs.
 
     Attributes:
-        destinations: what letters can go back to, by ARN or URL, with the largest message that each takes, in bytes.
-        home: where a letter goes that does not say where it came from.
+        destinations: where letters can go back to, by ARN or URL, with the largest message that each accepts, in bytes.
+        home: the destination of a letter that does not say where it came from.
         retention: how long the DLQ keeps a message from its first send on.
         margin: the least time to expiry at which a letter may stay in the DLQ.
         time_to_fail: from a message's first receive to its move to the DLQ.
         is_fifo: the queues keep messages of a group in order.
         can_renew: a letter can be sent to the DLQ once more, for a new clock.
-        longest_delay: for how long a letter that was sent can be kept from its consumer.
-        ahead: how far ahead of its time, as the rate has it, a letter may be admitted.
+        longest_delay: how long a sent letter can be kept from its consumer.
+        ahead: how long before its turn within the rate a letter may be admitted.
         is_source_empty: the source queue shows no message at all.
 
     """
@@ -116,10 +116,10 @@ def hold_unless_expiring(
     until: datetime | None = None,
     not_before: datetime | None = None,
 ) -> Hold | Park | Renew:
-    """Hold a letter that does not go in this pass; save it where it could expire meanwhile.
+    """Hold a letter that does not go in this pass; save it if it could expire meanwhile.
 
     Args:
-        until: hidden until then, where nobody sees it; None releases it at once.
+        until: the letter is hidden until then; None releases it at once.
         not_before: see `Hold`.
 
     """
@@ -135,7 +135,7 @@ def hold_unless_expiring(
 
 
 def saved(case: Case, strikes: int, terms: Terms) -> Park | Renew:
-    """Give a letter near its expiry a new clock: where it waits if that can be, or else with a person."""
+    """Give a letter near its expiry a new clock: in the DLQ if possible, or else in the parking lot."""
     if (case.source_arn or terms.home) not in terms.destinations:
         return Park(reason=ParkReason.UNKNOWN_SOURCE, strikes=strikes)
     if terms.can_renew and case.letter.unfit is None:
@@ -168,7 +168,7 @@ def _has_had_its_last_chance(
 ) -> bool:
     """Whether a suspect came back from a try that was late enough to be its last.
 
-    Where the queue has been quiet, with nobody else that succeeded or failed, two strikes do.
+    Two strikes are enough if the queue has been quiet and no other message succeeded or failed.
     """
     entry = case.entry
     if entry is None:
@@ -191,13 +191,13 @@ def _has_had_its_last_chance(
 
 
 def _last_chance(last_try: datetime, circuit: Circuit, settings: Settings) -> timedelta:
-    """How long after its first strike a letter has its last chance, when it was tried last at this time."""
+    """How long after its first strike a letter that was last tried at `last_try` has its last chance."""
     last_chance = timedelta(seconds=settings.last_chance_seconds)
     return last_chance * (PATIENCE_IN_A_MIX if is_mixed(circuit, last_try, settings) else 1)
 
 
 def _may_be_chance(case: Case, circuit: Circuit, settings: Settings) -> bool:
-    """Whether suspects succeeded so lately that its strikes may be bad luck, and its last failures an outage."""
+    """Whether suspects succeeded so recently that its strikes may be bad luck, and its last failures an outage."""
     lately = LUCK_LASTS * timedelta(seconds=settings.last_chance_seconds)
     shown = circuit.suspect_succeeded_at
     return shown is not None and case.last_try is not None and case.last_try < shown + lately
@@ -231,22 +231,22 @@ def _earliest(
             patient = min(chance, patient)
         elif case.last_try is None or case.last_try < chance:
             return not_before, HoldReason.BACKOFF
-        # Else it has had its last chance and is not convicted: the tries go on, and no oftener than before.
+        # Otherwise it has had its last chance without a conviction: the tries go on, no more often than before.
         if patient > not_before:
             return patient, HoldReason.LAST_CHANCE
     return not_before, HoldReason.BACKOFF
 
 
 def _attempts(case: Case, strikes: int, *, is_doubtful: bool) -> int:
-    """How often the backoff has doubled: with each strike, and for a doubtful letter with each further try in vain."""
+    """How often the backoff has doubled: with each strike, or with each further failed try of a doubtful letter."""
     return max(strikes, case.redrives - 1) if strikes or is_doubtful else 0
 
 
 def failed_at(case: Case, terms: Terms, now: datetime) -> datetime:
-    """When the letter failed last, as well as one can know: SQS does not say when it moved it to the DLQ.
+    """When the letter failed last, as far as is known: SQS does not say when it moved the letter to the DLQ.
 
-    Then it is counted from its first receive, or its redrive, as long as the queue's settings let a message fail.
-    A consumer that changes visibility timeouts may take longer; then its backoff is somewhat shorter.
+    If unknown, it is the first receive or the redrive plus the time in which the queue's settings let a message fail.
+    If a consumer changes visibility timeouts, that may take longer; the backoff is then somewhat shorter.
     """
     letter = case.letter
     if letter.failed_at is not None:
@@ -256,18 +256,18 @@ def failed_at(case: Case, terms: Terms, now: datetime) -> datetime:
 
 
 def _before_renewal(case: Case) -> datetime | None:
-    """When a letter was sent first that has redrive metadata, and was never redriven: it was renewed since."""
+    """When a letter that has metadata but was never redriven was first sent: it was renewed since."""
     metadata = case.letter.metadata
     return metadata.first_seen if metadata is not None and not case.redrives else None
 
 
 def backoff(strikes: int, roll: float, settings: Settings) -> timedelta:
-    """How long after its last failure a letter is tried again: `base_delay x 2^strikes`, capped, its upper half jittered.
+    """How long after its last failure a letter is tried again: `base_delay x 2^strikes`, capped, upper half jittered.
 
     Args:
         strikes: returns that speak against the letter; one from a failed batch says nothing about it.
         roll: uniform in [0, 1). Half of the delay is sure, so that a letter never goes back at once, and half
-            is spread, so that letters which failed together are not tried together ("equal jitter",
+            is spread, so that letters that failed together are not tried together ("equal jitter",
             https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
 
     """
