@@ -1,7 +1,8 @@
-"""Carries out what was decided about the letters of one round, and says what was done. It decides nothing.
+"""Carries out the decisions about the letters of one round, and reports what was done. It decides nothing.
 
 The order of effects is send, ledger, delete, so that a crash anywhere may repeat a letter and never loses one. Letters
-that leave for good go before those that are redriven: in a FIFO group the next may go once the one ahead has left.
+that leave for good go before letters that are redriven: in a FIFO group, a letter may go once the one before it has
+left.
 """
 
 from __future__ import annotations
@@ -46,17 +47,18 @@ from smart_redriver.engine.triage.decision import (
 )
 from smart_redriver.engine.triage.ledger import Entry, Status
 
-#: A renewed letter is not met again by the pass that renewed it, and can be by the next.
+#: How long a renewed letter is delayed: the pass that renewed it does not receive it again, but the next pass can.
 RENEWED_FOR = timedelta(minutes=1)
-#: The sweep that renews a parked letter goes on until it meets no more of them, or its pass ends.
+#: The sweep that renews parked letters goes on until it finds no more of them, or its pass ends.
 PARKED_FOR = timedelta(minutes=5)
 
 
 class LiveExecutor:
     """Sends, records, deletes and hides.
 
-    `name_of` tells the source queue that a letter belongs to, `is_over` whether the pass has to stop; `room_to_hide` is
-    how many letters may be hidden beyond it; the limits are bytes that a message of either queue may have.
+    `name_of` returns the source queue that a letter belongs to; `is_over` says whether the pass has to stop.
+    `room_to_hide` is how many letters may stay hidden after the pass. The limits are the bytes that a message of either
+    queue may have.
     """
 
     def __init__(
@@ -90,12 +92,12 @@ class LiveExecutor:
         version_to_mark: int | None,
         is_one_of_many: bool = False,
     ) -> Effects:
-        """Carry out the decisions about the letters of one round; the answer has a refused call that they need.
+        """Carry out the decisions about the letters of one round; the answer includes a refused call that they need.
 
         Args:
             destinations: by ARN.
-            version_to_mark: the circuit's version, to note returns with that stay; None where that is done.
-            is_one_of_many: several rounds are under way, and a ledger write waits until it is full.
+            version_to_mark: the circuit's version, to mark returns that stay; None if they are already marked.
+            is_one_of_many: several rounds are under way, so a ledger write waits until it is full.
 
         """
         effects = self.discard(only(decided, Discard))
@@ -117,9 +119,10 @@ class LiveExecutor:
     def _not_behind(
         self, redrives: list[tuple[Case, Redrive]], decided: Decided, effects: Effects
     ) -> list[tuple[Case, Redrive]]:
-        """The letters that may go. In a FIFO queue none goes before a letter of its group that was to leave and is still there.
+        """The letters that may go. In a FIFO queue, none overtakes a letter of its group that failed to leave.
 
-        Were it sent, the other could follow it later: a parking lot may refuse a letter that a person then lets go.
+        If it did, the other letter could follow it later: a parking lot may refuse a letter that a person then
+        redrives.
         """
         if not self._dead_letters.is_fifo:
             return redrives
@@ -136,7 +139,7 @@ class LiveExecutor:
         deleted = delete([case.letter for case, _ in discards], self._dead_letters)
         effects.add(deleted.as_effects())
         if deleted.not_deleted and self._dead_letters.is_fifo:
-            # Hidden, one would cut its group off: what stands before it could be taken for all that there is.
+            # A hidden copy would cut its group off: the letters before it could be taken for the whole group.
             left = {fault.key for fault in deleted.not_deleted}
             effects.add(self.release([case for case, _ in discards if case.message_id in left]))
         return effects
@@ -152,14 +155,14 @@ class LiveExecutor:
     def _save(
         self, expiring: Sequence[tuple[Case, Renew]], version_to_mark: int | None, now: datetime
     ) -> Effects:
-        """Send letters to the DLQ once more, for a new clock, and park those that it does not take."""
+        """Send letters to the DLQ once more, for a new clock, and park those that it does not accept."""
         queue = renewing(self._dead_letters)
         if queue is None or not expiring:
             return self._park_expiring(expiring, now)
         cases = [case for case, _ in expiring]
         if version_to_mark is not None:
             cases = marked_returns(cases, version_to_mark, now, self._name_of)
-        # SQS forgets whose a renewed letter is: one that can't carry that itself would be anybody's without its entry.
+        # SQS forgets which queue a renewed letter belongs to. If the letter can't carry that, only its entry has it.
         leaving = [self._renewed(case, now) for case in cases]
         forwarded = forward(
             [one for one in leaving if one.outgoing.carries_metadata],
@@ -168,7 +171,7 @@ class LiveExecutor:
             ledger=self._ledger,
             now=now,
         )
-        # The next pass has time to try again where AWS failed for a moment; parking heals the rest.
+        # If AWS failed for a moment, the next pass has time to try again; parking takes care of the rest.
         forwarded.healed += [fault for fault in forwarded.not_sent if not fault.is_transient]
         forwarded.not_sent = [fault for fault in forwarded.not_sent if fault.is_transient]
         in_trouble = {fault.key for fault in forwarded.not_sent}
@@ -192,7 +195,7 @@ class LiveExecutor:
         queue = self._name_of(case)
         entry = case.known(queue)
         if case.entry is not None:
-            # As it is: where the record of a redrive was lost, it is made good once the return is charged.
+            # Unchanged: if the record of a redrive was lost, it is repaired once the return is charged.
             entry = replace(case.entry, source_arn=case.source_arn)
         outgoing = Outgoing(
             letter=case.letter,
@@ -287,9 +290,9 @@ class LiveExecutor:
         batch: Batch,
         now: datetime,
     ) -> Effects:
-        """Note letters that stay, since their target took them and failed: each is back from the batch that it was in.
+        """Note letters that stay because their target took them and failed: each is back from its batch.
 
-        Marked with the version that has the batch: the circuit's next one has them counted, see `counts_as_evidence`.
+        They are marked with the version that has the batch; the next version counts them, see `counts_as_evidence`.
         """
         entries = [
             _redriven_entry(
@@ -321,10 +324,10 @@ class LiveExecutor:
     def _announced(
         self, redrives: Sequence[tuple[Case, Redrive]], name: str, now: datetime
     ) -> list[tuple[Case, Redrive]]:
-        """The letters, of a FIFO queue each with an entry that was written before its send. Raises CallFailed.
+        """The letters; in a FIFO queue, each has an entry that was written before its send. Raises CallFailed.
 
-        A FIFO queue swallows a send under an id that it had within five minutes. Were the id made of the letter alone, a ledger
-        that has lost what became of the first copy would wait for a second one that was never accepted.
+        A FIFO queue drops a send whose id it had within five minutes. If the id were made from the letter alone, a
+        ledger that lost the first copy's outcome would wait for a second copy that SQS dropped.
         """
         if not self._dead_letters.is_fifo:
             return list(redrives)
@@ -356,7 +359,7 @@ def _those(
 
 
 def _has_no_salt(entry: Entry) -> bool:
-    """Whether its consumer told of the letter before a pass met it: nothing was sent under its name yet."""
+    """Whether its consumer reported the letter before a pass saw it: nothing has been sent with its ids yet."""
     return entry.status is Status.FAILED and not entry.salt
 
 
@@ -387,7 +390,7 @@ def _redriven_entry(
 def _unfit(
     redrives: Sequence[tuple[Case, Redrive]], forwarded: Forwarded
 ) -> list[tuple[Case, Park]]:
-    """Letters that were not taken for their content."""
+    """Letters that were not accepted because of their content."""
     content = {fault.key for fault in forwarded.not_sent if fault.is_of_content}
     return [
         (case, Park(reason=ParkReason.UNDELIVERABLE, strikes=one.strikes))
@@ -399,7 +402,7 @@ def _unfit(
 def _left_expiring(
     redrives: Sequence[tuple[Case, Redrive]], forwarded: Forwarded
 ) -> list[tuple[Case, Renew]]:
-    """Letters that were not taken, and have no time to wait until they are."""
+    """Letters that were not accepted and have no time to wait until they are."""
     content = {fault.key for fault in forwarded.not_sent if fault.is_of_content}
     left = forwarded.sent | forwarded.bounced.keys() | content
     return [
@@ -410,7 +413,7 @@ def _left_expiring(
 
 
 class Parking:
-    """Moves letters of one queue to the parking lot; `letters_in` is the parking lot itself where they are renewed.
+    """Moves letters of one queue to the parking lot; to renew letters, `letters_in` is the parking lot itself.
 
     Args:
         limit: bytes that a message of the parking lot may have.
@@ -491,16 +494,16 @@ def _parked_entry(entry: Entry, case: Case, decision: Park, now: datetime, new_i
 def _renewed_entry(entry: Entry, case: Case, decision: Renew, now: datetime, new_id: str) -> Entry:
     if entry.status is Status.PARKED:
         return entry.renewed(replaced_id=case.message_id, new_id=new_id, now=now)
-    # The ledger does not know of its parking: a person or its consumer did it, or the record was lost.
+    # The ledger does not know that it was parked: a person or its consumer did it, or the record was lost.
     park = Park(reason=ParkReason.EXPIRING, strikes=decision.strikes)
     return _parked_entry(entry, case, park, now, new_id)
 
 
 class Holding:
-    """Keeps letters of one queue where they are. `name_of` tells the source queue that a letter belongs to.
+    """Keeps letters of one queue where they are. `name_of` returns the source queue that a letter belongs to.
 
     `room_to_hide` letters may be hidden until their time. The others are visible again soon after the pass: the ledger
-    has their time, and the next pass that meets them leaves them alone.
+    has their time, and the next pass that receives them leaves them alone.
     """
 
     def __init__(
@@ -534,7 +537,7 @@ class Holding:
     def hold(
         self, holds: Sequence[tuple[Case, Hold]], version_to_mark: int | None, now: datetime
     ) -> Effects:
-        """Leave letters in the DLQ, hidden until their time where that is later than now."""
+        """Leave letters in the DLQ, hidden until their time if that is later than now."""
         effects = Effects()
         try:
             holds = self._noted(holds, version_to_mark, now)
@@ -543,7 +546,7 @@ class Holding:
             return effects
         count_holds(effects, holds)
         later = [(case, hold.until - now) for case, hold in holds if hold.until > now]
-        # Rounds run side by side: that two of them take the same room makes a few hundred letters more.
+        # Rounds run side by side: if two of them take the same room, a few hundred more letters are hidden.
         room = self._room_to_hide
         self._room_to_hide = max(0, room - len(later))
         effects.add(self._hide(later[:room]))
@@ -552,7 +555,7 @@ class Holding:
     def _noted(
         self, holds: Sequence[tuple[Case, Hold]], version_to_mark: int | None, now: datetime
     ) -> Sequence[tuple[Case, Hold]]:
-        """Note in the ledger until when letters stay, and that they are back. Raises CallFailed."""
+        """Record in the ledger until when letters stay, and that they are back. Raises CallFailed."""
         if version_to_mark is not None:
             # A redrive or a parking writes the entry anyway, a hold does not.
             held = self.mark_returns([case for case, _ in holds], version_to_mark, now)
@@ -578,7 +581,7 @@ class Holding:
 
 
 def _is_new(case: Case, hold: Hold) -> bool:
-    """Whether the hold's time is worth writing down: it is not what the ledger says already."""
+    """Whether the hold's time is worth recording: the ledger does not have it already."""
     return hold.not_before is not None and (
         case.entry is None or case.entry.not_before != hold.not_before
     )

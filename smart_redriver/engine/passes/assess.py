@@ -1,6 +1,6 @@
-"""Looks back: reads queue metrics, receives the DLQ where a verdict hangs on it, and judges what can be judged.
+"""Looks back: reads queue metrics, receives the DLQ if a verdict depends on it, and gives all certain verdicts.
 
-Nothing leaves the DLQ here, and nothing but the returns' marks is written: see `Entry.counts_as_evidence`.
+No letter leaves the DLQ here, and only the marks of returns are written: see `Entry.counts_as_evidence`.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import Discard
 from smart_redriver.engine.triage.ordered import copies_among, without_copies
 
-#: A DLQ of at most this many letters is received as a whole when returns can be in it, or a canary is chosen.
+#: A DLQ of at most this many letters is received as a whole if it may hold returns or a canary is chosen.
 LOOK_LIMIT = 100
 
-#: One of at most this many where the metrics say that returns are in it. A deeper one is not: receiving and releasing
-#: buries letters, and returns queue up at its far end.
+#: A DLQ of at most this many letters is received as a whole if the metrics say that it holds returns. A deeper one is
+#: not: receiving and releasing buries letters, and returns queue up at its far end.
 SEARCH_LIMIT = 1_000
 
-#: The metrics are asked from here on: what was in the queue before the first letter, and how much producers send.
+#: How far before the first letter metrics are read: they show what was in the queue and how much producers send.
 BEFORE = LIVE_LOOKBACK + timedelta(minutes=2)
 
 
 def read_queue_metrics(state: PassState, context: SourceContext, now: datetime) -> None:
-    """Read the source's metrics where they can move anything; without them a verdict takes longer."""
+    """Read the source's metrics if they can change anything; without them a verdict takes longer."""
     if not context.wants_metrics(has_letters=state.dlq.depth > 0):
         return
     circuit = context.circuit
@@ -103,14 +103,14 @@ def _letters_to_look_at(state: PassState, now: datetime) -> int:
 
 
 class OnceAMinute:
-    """A reader that reads again when there can be news: CloudWatch's are by the minute, and each answer is paid for."""
+    """A reader that reads at most once a minute: CloudWatch has news each minute, and each answer costs money."""
 
     def __init__(self, metrics_reader: QueueMetricsReader) -> None:
         self._metrics_reader = metrics_reader
         self._said: dict[str, tuple[datetime, datetime, QueueMetrics]] = {}
 
     def since(self, start: datetime, now: datetime, queue_name: str) -> QueueMetrics:
-        """The metrics of a time that covers this one, read less than a minute ago. Raises CallFailed."""
+        """The metrics of a span that includes this one, read less than a minute ago. Raises CallFailed."""
         asked_at, since, metrics = self._said.get(queue_name, (now - PERIOD, now, QueueMetrics()))
         if now >= asked_at + PERIOD or start < since:
             metrics = self._metrics_reader.since(start, now, queue_name)
@@ -119,9 +119,9 @@ class OnceAMinute:
 
 
 def discard_copies(state: PassState, executor: Executor, marked: Sequence[Case]) -> list[Case]:
-    """Discard copies in hand that have been marked as returned, and answer with the letters that are left.
+    """Discard copies in hand that have been marked as returned, and return the letters that are left.
 
-    Marked first: a copy that is gone and was noted nowhere would look like one that succeeded.
+    They are marked first: a copy that is gone without a mark would look like one that succeeded.
     """
     copies = copies_among(marked)
     if copies:
@@ -129,5 +129,5 @@ def discard_copies(state: PassState, executor: Executor, marked: Sequence[Case])
     if copies and state.is_dry:
         state.did(
             executor.release(copies)
-        )  # no look receives them again: what is before them in their group is hidden
+        )  # no look receives them again: the letters before them in their group are hidden
     return without_copies(marked, copies)

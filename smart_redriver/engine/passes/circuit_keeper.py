@@ -1,4 +1,4 @@
-"""The circuit of one source queue as a pass thinks of it, and as the state table has it."""
+"""The circuit of one source queue, as the pass has it in memory and as the state table has it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from smart_redriver.engine.passes.executor import Event
 from smart_redriver.engine.passes.ports import Memory
 
 
-class LostRace(RedriverError):  # noqa: N818 - it is what happened, and not an error
-    """Raised when the circuit was changed by somebody else since this pass read it."""
+class LostRace(RedriverError):  # noqa: N818 - named after what happened
+    """Raised when somebody else has changed the circuit since this pass read it."""
 
 
 class CircuitKeeper:
-    """Reads the circuit and writes it under its version. `states` and `events` tell of its changes, in order."""
+    """Reads the circuit and writes it under its version. `states` and `events` list its changes, in order."""
 
     def __init__(
         self, memory: Memory, queue: str, settings: Settings, clock: Callable[[], datetime]
@@ -46,7 +46,7 @@ class CircuitKeeper:
         self._note_state()
 
     def load_hint(self) -> Hint | None:
-        """Return the last hint about the consumer if it can matter: while the circuit is OPEN. Raises CallFailed."""
+        """Return the last hint about the consumer while the circuit is OPEN, when it can matter. Raises CallFailed."""
         return self._memory.load_hint() if self.circuit.state is State.OPEN else None
 
     def change(self, circuit: Circuit) -> None:
@@ -71,9 +71,9 @@ class CircuitKeeper:
         self._saved = written
 
     def commit(self, change: Callable[[Circuit], Circuit]) -> None:
-        """Write the circuit after `change` if that is another one. Raises CallFailed and LostRace.
+        """Apply `change` to the circuit, and write it if it differs. Raises CallFailed and LostRace.
 
-        When a person forced the circuit meanwhile, theirs stands, and `change` is made to it.
+        If a person forced the circuit meanwhile, theirs stands, and `change` is applied to it.
         """
         changed = change(self.circuit)
         if changed == self._saved:
@@ -91,7 +91,7 @@ class CircuitKeeper:
 
 
 class LeaseKeeper:
-    """Takes the lease once, and gives back only what it has taken."""
+    """Takes the lease once, and gives it back only if it took it."""
 
     def __init__(self, memory: Memory, lease: Lease) -> None:
         self._memory = memory

@@ -26,7 +26,7 @@ from smart_redriver.engine.triage.ledger import Entry
 
 
 class DryRunExecutor:
-    """Does nothing, and says what the live executor would have done had every call been accepted."""
+    """Does nothing, and reports what the live executor would have done if every call had been accepted."""
 
     def __init__(self, dead_letters: DeadLetters, name_of: Callable[[Case], str]) -> None:
         self._dead_letters = dead_letters
@@ -83,14 +83,14 @@ class DryRunExecutor:
 
 
 class DryMemory:
-    """A memory that is read, with the entries over it that a real pass would have written."""
+    """A read-only memory, overlaid with the entries that a real pass would have written."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._entries: dict[str, Entry] = {}
 
     def of(self, queue: str) -> Memory:
-        """The memory of another source queue, of which circuits alone are read."""
+        """The memory of another source queue; only its circuit is read."""
         return self._memory.of(queue)
 
     def read_ledger(self, message_ids: Iterable[str]) -> Known:
@@ -106,11 +106,11 @@ class DryMemory:
         kept_metadata: Sequence[tuple[str, RedriveMetadata]],  # noqa: ARG002
         now: datetime,  # noqa: ARG002
     ) -> None:
-        """Remember entries for the rest of the pass; a dry run sends no copy that redrive metadata could be kept for."""
+        """Remember entries for the rest of the pass; a dry run sends no copies whose metadata would have to be kept."""
         self._entries |= {one.original_id: one for one in entries}
 
     def write_failures(self, failures: Sequence[ReceivedOutcome], until: datetime) -> None:
-        """Nothing: no pass reads them."""
+        """Do nothing: no pass reads failures."""
 
     def load_circuit(self) -> Circuit | None:
         """The circuit. Raises CallFailed."""

@@ -1,6 +1,6 @@
-"""The executor of a pass, which acts on letters, and its effects as a value: for the log, the report and the batch.
+"""The executor of a pass, which acts on letters, and its effects as a value for the log, the report and the batch.
 
-The live one is in `apply`, that of a dry run in `dry_run`; both tell alike what they did.
+The live executor is in `apply`, and the dry run's in `dry_run`; both report what they did in the same way.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from smart_redriver.engine.triage.ordered import is_out_of_sight
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """One letter of a batch that its source took.
+    """One letter of a batch that its source accepted.
 
-    `has_succeeded` is known where the source's answer is the outcome; `cause` is that answer, where it is a failure.
-    `is_unseen`: it would come back out of sight.
+    `has_succeeded` is known if the source's answer is the outcome; if that is a failure, `cause` is the answer.
+    `is_unseen`: the letter would come back out of sight.
     """
 
     source: str
@@ -39,7 +39,7 @@ class Sending:
 
 
 def settled(batch: Batch, sendings: Sequence[Sending]) -> Batch:
-    """The batch with what its source has answered of deliveries.
+    """The batch with its source's answers to deliveries.
 
     A success counts as if the consumer had reported it; a failed letter has never left the DLQ,
     and is seen again there.
@@ -63,10 +63,10 @@ def settled(batch: Batch, sendings: Sequence[Sending]) -> Batch:
 def completed(
     batch: Batch, sendings: Sequence[Sending], now: datetime, time_to_count: timedelta
 ) -> Batch:
-    """The batch with all that it has, once its last letter went out.
+    """The batch with all its letters, once the last has gone out.
 
     Args:
-        time_to_count: from a letter's first try to the moment when, having failed, it can be counted.
+        time_to_count: the time from a letter's first try until its failure can be counted.
 
     """
     delays = [one.delay for one in sendings]
@@ -83,7 +83,7 @@ def completed(
 
 
 def batch_counts_of(batch: Batch, sendings: Sequence[Sending]) -> BatchCounts:
-    """The numbers of a batch whose letters are kept until it is known what became of them."""
+    """The numbers of a batch whose letters are kept until their outcome is known."""
     unseen = [one for one in sendings if one.is_unseen]
     return BatchCounts(
         batch=batch.id,
@@ -104,17 +104,17 @@ class Effects:
     """The effects of a step. Steps that run side by side make one each; the pass adds them up.
 
     Attributes:
-        counts: letters by what was done with them, as the report names it.
+        counts: letters by what was done with them, in the report's words.
         parked, held: letters by reason.
         sendings: the letters that were redriven.
-        faults: entries that were not accepted. `healed`: those that were at another try.
+        faults: entries that were not accepted. `healed`: entries that were accepted at another try.
         removed: letters that left the DLQ.
-        not_renewed: the first send of the oldest letter that was to be renewed and could not for a moment.
-        bounced: letters that stay in it, since their target took them and failed.
-        stuck: letters that stay in it, since neither their source nor the parking lot takes them as they are.
+        not_renewed: the first send of the oldest letter that should have been renewed but could not be for the moment.
+        bounced: letters that stay in the DLQ because their target took them and failed.
+        stuck: letters that stay in the DLQ because neither their source nor the parking lot accepts them as they are.
         refusals: by source queue, the code with which it refused letters.
-        is_cut: the pass was over before all that was decided was done; the other letters are as they were.
-        failure: the call without whose answer the step could not go on; what came before it stands.
+        is_cut: the pass ended before all decisions were carried out; the other letters are unchanged.
+        failure: the failed call that ended the step; everything before it stands.
 
     """
 
@@ -152,7 +152,7 @@ class Effects:
         self.failure = self.failure or other.failure
 
     def tell(self, event: str, case: Case, reason: str, **more: object) -> None:
-        """Note what became of a letter."""
+        """Note for the log what was done with a letter."""
         self.events.append(
             (
                 event,
@@ -177,9 +177,7 @@ D = TypeVar("D", Redrive, Park, Renew, Hold, Discard)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """A source that letters can go back to, and the batch that they then belong to;
-    the circuit's `version` that has it.
-    """
+    """A source that letters can go back to, their batch, and the circuit's `version` that has the batch."""
 
     source: Source
     facts: QueueFacts
@@ -188,7 +186,7 @@ class Destination:
 
 
 class Executor(Protocol):
-    """The acts of a pass on letters. A dry run has one that does nothing and says the same."""
+    """The acts of a pass on letters. A dry run's executor does nothing and reports the same."""
 
     def carry_out(
         self,
@@ -212,7 +210,7 @@ def only(decided: Decided, kind: type[D]) -> list[tuple[Case, D]]:
 def marked_returns(
     cases: Sequence[Case], version: int, now: datetime, name_of: Callable[[Case], str]
 ) -> list[Case]:
-    """The letters, those that are back noted as such."""
+    """The letters, with returns marked as such."""
     return [
         replace(
             case,
@@ -233,10 +231,10 @@ def count_redrives(
     *,
     settles_at_once: bool,
 ) -> None:
-    """Count letters that were redriven to the source of this name, and tell of each."""
+    """Count letters that were redriven to the source of this name, and log each."""
     has_succeeded = True if settles_at_once else None
 
-    @cache  # most of a round are alike, and a pass keeps those of all its letters
+    @cache  # most in a round are alike, and a pass keeps those of all its letters
     def sending(delay: timedelta, is_suspect: bool, is_unseen: bool) -> Sending:
         return Sending(name, delay, is_suspect, has_succeeded=has_succeeded, is_unseen=is_unseen)
 
@@ -247,14 +245,14 @@ def count_redrives(
 
 
 def count_renewals(effects: Effects, renewals: Sequence[tuple[Case, Renew]]) -> None:
-    """Count letters that were sent to the DLQ once more, and tell of each."""
+    """Count letters that were sent to the DLQ once more, and log each."""
     effects.counts["renewed"] += len(renewals)
     for case, decision in renewals:
         effects.tell("letter.renewed", case, decision.reason)
 
 
 def count_holds(effects: Effects, holds: Sequence[tuple[Case, Hold]]) -> None:
-    """Count letters that stay in the DLQ, and tell of each."""
+    """Count letters that stay in the DLQ, and log each."""
     for case, hold in holds:
         effects.held[hold.reason.value] += 1
         effects.tell("letter.held", case, hold.reason.value)

@@ -1,6 +1,6 @@
 """Gives letters near expiry a new clock, whatever the circuit says: looks through DLQ and parking lot when due.
 
-What a sweep leaves stays hidden until the sweep is over, or it would meet the same letters again; then it is released.
+Letters that a sweep leaves stay hidden until it is over, or it would receive them again; then they are released.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from smart_redriver.engine.triage.retention import (
 )
 from smart_redriver.engine.triage.triage import saved
 
-#: The age of the oldest letter is looked for in so many minutes: CloudWatch tells it some minutes late.
+#: How far back the age of the oldest letter is looked up: CloudWatch has it some minutes late.
 AGE_LOOKBACK = timedelta(minutes=15)
 
 
 def is_dlq_sweep_due(circuit: Circuit, now: datetime, *, is_flowing: bool) -> bool:
-    """Whether the DLQ has to be looked through: at once while nothing is known of it, oftener while nothing flows."""
+    """Whether a DLQ sweep is due: at once while nothing is known about the DLQ, more often while nothing flows."""
     return is_due(circuit.urgent_sweep_at if is_flowing else circuit.dlq_sweep_at, now)
 
 
@@ -49,7 +49,7 @@ def is_lot_sweep_due(circuit: Circuit, now: datetime) -> bool:
 
 
 def next_sweep_at(state: PassState) -> datetime | None:
-    """Return when one of the queues has to be looked through next; None if both are empty or nothing is known about them."""
+    """Return when the next sweep of either queue is due; None if both are empty or nothing is known about them."""
     circuit = state.contexts[0].circuit
     is_flowing = all(context.is_flowing for context in state.contexts)
     letters_at = circuit.urgent_sweep_at if is_flowing else circuit.dlq_sweep_at
@@ -75,7 +75,7 @@ class Guard:
         """Save letters that could expire before the next look. Raises CallFailed.
 
         Args:
-            has_seen_all: the pass has decided about every letter of the DLQ already.
+            has_seen_all: the pass has already decided about every letter of the DLQ.
 
         """
         state, now = self._state, self._state.tools.clock()
@@ -110,7 +110,7 @@ class Guard:
         )
 
     def release(self, lot_executor: LiveExecutor) -> None:
-        """Make the letters visible that the sweeps left. Without time for all, the rest appear some minutes later."""
+        """Release the letters that the sweeps left. If there is no time for all, the rest appear some minutes later."""
         self._state.did(self._executor.release(self._left))
         for start in range(0, len(self._stay_parked), ROUND_SIZE):
             if self._state.is_over():
@@ -130,7 +130,7 @@ class Guard:
                 state.saw_letter(case, what, now)
             stay = [case for case, what in decided if what is None]
             expiring = [(case, what) for case, what in decided if what is not None]
-            # Unmarked: a letter that is back is met by the next pass, which charges it.
+            # Unmarked: the next pass finds a letter that is back, and charges it.
             self._sent(self._executor.carry_out(expiring, {}, now, version_to_mark=None))
             left_here = cases if state.is_dry else stay
             self._left += [case.without_content() for case in left_here]
@@ -140,7 +140,7 @@ class Guard:
         return oldest
 
     def _saved(self, case: Case, now: datetime) -> Park | Renew | None:
-        """What saves the letter; None where it is not near its expiry."""
+        """The decision that saves the letter; None if it is not near its expiry."""
         context = self._state.context_of(case)
         terms = self._state.terms(context)
         if not is_expiring(case.letter, terms.retention, terms.margin, now):
@@ -155,7 +155,7 @@ class Guard:
         newcomers = max(context.known_facts.retention for context in state.contexts)
         calm = next_sweep(oldest, retention, newcomers, calm_margin(retention), now)
         if is_flowing and oldest is not None:
-            # A sweep while letters flow leaves what the next one, should they stop, has to park at once.
+            # A sweep while letters flow leaves letters that the next sweep must park at once if letters stop flowing.
             calm = min(calm, max(now, oldest + retention - calm_margin(retention)))
         urgent = next_sweep(oldest, retention, newcomers, urgent_margin(retention), now)
         if state.examined < state.dlq.depth:
@@ -169,9 +169,10 @@ class Guard:
         self._context.keeper.change(replace(circuit, dlq_sweep_at=calm, urgent_sweep_at=urgent))
 
     def _oldest_of_sqs(self, now: datetime) -> datetime | None:
-        """Return since when, by SQS, the oldest letter of the DLQ has been there; its first send was earlier.
+        """Return since when the oldest letter of the DLQ has been there, by SQS's metrics; its first send was earlier.
 
-        A sweep that did not meet all may have missed it. The report tells of it, so that the alarm on expiry does, too.
+        A sweep that did not see all letters may have missed it. The report includes it, so that the alarm on expiry
+        does, too.
         """
         state = self._state
         try:
@@ -212,7 +213,7 @@ class Guard:
         return [case for case in cases if not case.is_replaced]
 
     def _sent(self, effects: Effects) -> None:
-        """Take in what was sent. Raises CallFailed where that could not be recorded."""
+        """Add up what was sent. Raises CallFailed if that could not be recorded."""
         self._state.did(effects)
         self._has_unfinished_work |= bool(effects.faults)
         if effects.failure is not None:
@@ -229,7 +230,7 @@ def _first(*moments: datetime | None) -> datetime | None:
 
 
 def with_first_lot_sweep(context: SourceContext, state: PassState, now: datetime) -> Circuit:
-    """The circuit that knows of the first letters in an empty parking lot."""
+    """The circuit with a sweep planned for the first letters in an empty parking lot."""
     if not state.effects.parked or context.circuit.lot_sweep_at is not None:
         return context.circuit
     return replace(context.circuit, lot_sweep_at=next_lot_sweep(now, state.parking_lot.retention))
