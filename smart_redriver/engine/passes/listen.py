@@ -1,9 +1,9 @@
-"""Takes in what consumers have reported: outcomes for the ledger and for the batches that wait for a verdict.
+"""Processes consumers' reports: outcomes for the ledger and for the batches that wait for a verdict.
 
     receive 10 ─► read ledger ─► hear ─► write ledger ─► receive 10 ─► ... ─► write circuit ─► delete all
 
-What the circuit does not have is not deleted, and comes again. The ledger tells by the circuit's version whether it
-was counted already, so that a crash anywhere neither loses what was heard of a batch nor counts it twice.
+A report that the circuit does not have is not deleted, and comes again. By the circuit's version, the ledger knows
+whether a report was counted already. So a crash anywhere neither loses reports about a batch nor counts them twice.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from smart_redriver.engine.reports.processing import (
 )
 from smart_redriver.engine.triage.ledger import Entry
 
-#: The most that one look takes in, reports and outcomes together, and for how long. Further reports wait for the next
-#: look, so that a consumer that sends them without end, or with nothing in them, keeps no letter from going.
+#: The most that one look processes, reports and outcomes together, and for how long. Further reports wait for the next
+#: look, so that a consumer that sends endless or empty reports keeps no letter from going.
 MOST_AT_ONCE = 10_000
 LONGEST = timedelta(seconds=30)
 
@@ -39,7 +39,7 @@ class Listener:
         self._state = state
         self._in_hand: list[OutcomeMessage] = []
         self._taken: list[OutcomeMessage] = []
-        #: Original ids of letters that this pass has heard of: its circuit counts them, written or not.
+        #: Original ids of letters that this pass has reports on: its circuit counts them, written or not.
         self._heard: set[str] = set()
 
     @property
@@ -53,7 +53,7 @@ class Listener:
             self._in_hand = self._received(self._state.tools.reports)
 
     def listen(self) -> None:
-        """Take in reports until there are none left, or enough. A failed call ends it: the reports come again."""
+        """Process reports until none are left, or enough. A failed call ends it: the reports come again."""
         reports, state = self._state.tools.reports, self._state
         heard: Counter[str] = Counter()
         read, until = 0, min(state.deadline, state.tools.clock() + LONGEST)
@@ -75,7 +75,7 @@ class Listener:
             state.tools.journal("outcomes.heard", **heard)
 
     def forget(self) -> bool:
-        """Delete the reports that were taken in, once the circuit is written. False if none could be deleted."""
+        """Delete the processed reports, once the circuit is written. False if none could be deleted."""
         if not self._taken or self._state.tools.reports is None or self._state.is_dry:
             return True
         taken, self._taken = self._taken, []
@@ -84,7 +84,7 @@ class Listener:
         return len(faults) < len(taken)
 
     def release(self) -> None:
-        """Make the reports visible that were received and not deleted."""
+        """Make reports that were received but not deleted visible again."""
         left, self._in_hand, self._taken = [*self._in_hand, *self._taken], [], []
         if left and self._state.tools.reports is not None:
             self._note(self._state.tools.reports.release(left))
@@ -102,7 +102,7 @@ class Listener:
             return []
 
     def _take_in(self, some: list[OutcomeMessage], now: datetime) -> Counter[str]:
-        """Hear what some reports say, and what of it counts. Raises CallFailed."""
+        """Process some reports, and return what counts. Raises CallFailed."""
         received, unreadable = _told(some)
         processed = self._hear(received)
         memory = self._state.tools.memory
@@ -133,7 +133,7 @@ class Listener:
         return processed
 
     def _counted(self, known: dict[str, Entry]) -> dict[str, Entry]:
-        """The counts of letters in the circuits: a pass before may have died between its ledger and its circuit."""
+        """The letters as the circuits count them: an earlier pass may have died between its two writes."""
         return {
             key: entry
             if key in self._heard or (version := self._version(entry)) is None
@@ -142,7 +142,7 @@ class Listener:
         }
 
     def _version(self, entry: Entry) -> int | None:
-        """The version of the circuit that counts the letter; None where it is of no batch of ours."""
+        """The version of the circuit that counts the letter; None if the letter is in no batch of ours."""
         contexts = (
             context for context in self._state.contexts if context.source.name == entry.queue
         )
@@ -152,7 +152,7 @@ class Listener:
     def _looked_up(
         self, received: list[ReceivedOutcome], queues: Collection[str]
     ) -> tuple[list[ReceivedOutcome], dict[str, Entry]]:
-        """The outcomes by their letters' original ids, and what the ledger knows of these. Raises CallFailed."""
+        """The outcomes by their letters' original ids, and the ledger's entries for these. Raises CallFailed."""
         memory = self._state.tools.memory
         ids = [one.outcome.original_id for one in received if one.outcome.queue in queues]
         if not ids:
@@ -168,7 +168,7 @@ class Listener:
 
 
 def _told(reports: list[OutcomeMessage]) -> tuple[list[ReceivedOutcome], Counter[str]]:
-    """Return the outcomes in reports, and what could not be read, by reason."""
+    """Return the outcomes in reports, and counts of what could not be read, by reason."""
     received: list[ReceivedOutcome] = []
     unreadable: Counter[str] = Counter()
     for one in reports:

@@ -1,12 +1,12 @@
-"""Lets letters through as the permits allow: the half of a pass that sends, in rounds, several at once.
+"""Lets letters through as the permits allow: the sending half of a pass, in rounds that run side by side.
 
     worker 1  ▒▒read▒▒ ▒▒send, record, delete▒▒ ▒▒read▒▒ ...
     worker 2     ▒▒read▒▒    ▒▒send, record, delete▒▒ ...
     the pass        decide      decide   add up  ...
 
 Workers call AWS, and one thread decides. So the permit, the pacer, the circuit and the report have one writer and need
-no lock, and a letter's send, ledger write and delete stay in order, as one worker does them one after the other. No
-more rounds are under way than there are workers: that is the backpressure, and the bound on memory.
+no lock. One worker does a letter's send, ledger write and delete in order. There are never more rounds under way than
+workers: that is the backpressure, and the bound on memory.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from smart_redriver.engine.triage.decision import Decision, Hold, Park, ParkReas
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: A worker's tasks: read letters, or carry out what was decided about some.
+#: A worker's tasks: read letters, or carry out decisions about some.
 Reading = Callable[[], Read]
 Doing = Callable[[], Effects]
 
-#: Letters beyond the permit that a pass looks at where some circuits are closed and others open.
+#: Letters beyond the permit that a pass looks at if some circuits are closed and others open.
 SCAN_BEYOND = 2_000
-#: The same where up to nine that follow in its group come with each.
+#: The same if up to nine letters that follow in its group come with each.
 SCAN_BEYOND_FIFO = 10 * SCAN_BEYOND
 
 
 class Outflow:
-    """The letters that one pass redrives, parks and holds. All but readings and doings runs in the pass's thread."""
+    """The letters that one pass redrives, parks and holds. Only readings and doings leave the pass's thread."""
 
     def __init__(self, state: PassState, executor: Executor, *, limit: int | None = None) -> None:
         self._state = state
@@ -85,11 +85,11 @@ class Outflow:
         return self._is_end and not self._is_stopped
 
     def release(self) -> None:
-        """Make letters visible that were not due. Only after the last round, which would otherwise receive them again."""
+        """Release letters that were not due. Only after the last round, which would otherwise receive them again."""
         self._state.did(self._executor.release(self._released))
 
     def width(self) -> int:
-        """Rounds at once: as many as the waiting letters fill and memory holds; one until letters were weighed."""
+        """Rounds at once: as many as the waiting letters fill and memory allows; one until letters were weighed."""
         if self._letter_bytes is None or self._is_end:
             return 1
         room = min(self._room, self._state.dlq.visible)
@@ -101,14 +101,14 @@ class Outflow:
     def next_reading(self) -> Reading | None:
         """One more round, while a permit has room that no round under way has asked for.
 
-        None while there is none to begin, and for ever once nothing is under way.
+        None while there is no round to begin, and for good once nothing is under way.
         """
         wanted = self._to_examine() - self._asked
         if wanted <= 0 or self._is_end or self._is_stopped:
             return None
         if len(self._state.contexts) > 1 or self._state.dlq.is_fifo:
-            # Most letters received may be another source's, or follow in their groups: one by one they would cost two
-            # calls each.
+            # Most letters received may be another source's, or follow in their groups: one by one, each would cost two
+            # calls.
             wanted = max(wanted, LETTERS_A_RECEIVE)
         limit = min(wanted, ROUND_SIZE)
         self._asked += limit
@@ -124,12 +124,12 @@ class Outflow:
         if now >= state.deadline:
             state.is_out_of_time = True
             self._is_stopped = True
-            return None  # the lease may be another's by now, and the letters are visible again soon
+            return None  # another pass may have the lease by now, and the letters are visible again soon
         are_marked = state.dlq.is_fifo or self._returns_are_marked
         cases = self._noted(read.cases, now)
         decided = self._decided(cases, now)
         if state.dlq.is_fifo and any(map(_leaves_as_it_expires, decided)):
-            # Letters behind them in their groups can be received once they are gone, and expire as soon.
+            # Letters behind them in their groups can be received once they are gone, and expire just as soon.
             self._is_end = False
         self._examined += len(cases)
         try:
@@ -146,7 +146,7 @@ class Outflow:
         return partial(self._carry_out, decided, destinations, now, version)
 
     def _noted(self, cases: Sequence[Case], now: datetime) -> list[Case]:
-        """One of each letter in hand; charge those that are back to their batches, unless that is done."""
+        """One copy of each letter in hand; charges returns to their batches, unless that is done."""
         are_marked, self._returns_are_marked = self._returns_are_marked, False
         if self._state.dlq.is_fifo and not are_marked:
             return self._without_further_copies(self._without_copies(cases, now))
@@ -156,7 +156,7 @@ class Outflow:
         return cases
 
     def _without_copies(self, cases: Sequence[Case], now: datetime) -> list[Case]:
-        """Letters of a FIFO queue without the copies that came back: these are charged, noted and discarded at once."""
+        """Letters of a FIFO queue without returned copies, which are charged, marked and discarded at once."""
         state = self._state
         self._charge_later(cases, now)
         try:
@@ -171,14 +171,14 @@ class Outflow:
             context.charge_later(context.count_returns(some, now))
 
     def add_up(self, effects: Effects) -> None:
-        """Take in what was done. Raises the CallFailed that ended it early."""
+        """Add up what was done. Raises the CallFailed that ended it early."""
         for context in self._state.contexts:
             context.sent([one for one in effects.sendings if one.source == context.source.name])
             if code := effects.refusals.get(context.source.name):
                 context.refusal = code
                 self._is_stopped = True
         if effects.bounced and all(one.has_succeeded is False for one in effects.sendings):
-            self._is_stopped = True  # a target that takes none is not tried with all that may go
+            self._is_stopped = True  # a target that accepts none is not tried with all that may go
         if effects.is_cut:
             self._state.is_out_of_time = self._is_stopped = True
         self._release_later([*effects.bounced, *effects.stuck])
@@ -188,7 +188,7 @@ class Outflow:
             raise effects.failure
 
     def _note_end(self, *, is_end: bool) -> None:
-        """Take an empty answer for the end of the DLQ, unless the limit of messages in flight may have made it empty."""
+        """Take an empty answer for the end of the DLQ, unless the limit of in-flight messages may be the cause."""
         if is_end and self._state.dlq.can_seem_empty:
             self._is_stopped = True
             in_flight = self._state.dlq.in_flight
@@ -201,7 +201,7 @@ class Outflow:
         return sum(context.room for context in self._state.contexts)
 
     def _to_examine(self) -> int:
-        """Return the number of letters that are worth a look now: as many as may go."""
+        """Return the number of letters that are worth receiving now: as many as may go."""
         if self._room <= 0:
             return 0
         if self._limit is not None and self._examined >= self._limit:
@@ -244,15 +244,15 @@ class Outflow:
     def _without_further_copies(self, cases: Sequence[Case]) -> list[Case]:
         one_of_each = self._one_of_each(cases)
         if self._state.dlq.is_fifo:
-            # Hidden, one would cut its group off: what stands before it could be taken for all that there is.
+            # A hidden copy would cut its group off: the letters before it could be taken for the whole group.
             here = {case.message_id for case in one_of_each}
             self._release_later([case for case in cases if case.message_id not in here])
         return one_of_each
 
     def _one_of_each(self, cases: Sequence[Case]) -> list[Case]:
-        """Letters without the further copies of any, which the next pass will meet: the ledger has one entry for all.
+        """Letters without second copies, which the next pass will receive: the ledger has one entry for all copies.
 
-        SQS may hand a letter out twice, and a crash may leave two copies; the other may be in another round's hands.
+        SQS may hand a letter out twice, and a crash may leave two copies; another round may have the other one.
         """
         first: dict[str, Case] = {}
         for case in cases:
@@ -262,7 +262,7 @@ class Outflow:
     def _decided(self, cases: Sequence[Case], now: datetime) -> list[tuple[Case, Decision]]:
         state = self._state
         decided: list[tuple[Case, Decision]] = []
-        # Too few to compare suspects with are as good as none: the letters that stay for that are chosen before them.
+        # Too few letters to compare suspects with are as good as none: controls are chosen before those are received.
         is_end = self._is_end or self._examined + len(cases) + CONTROLS_AMONG > state.dlq.visible
         for context, some in state.by_context(cases):
             rolls = [state.tools.rng.random() for _ in some]
@@ -299,7 +299,7 @@ def _leaves_as_it_expires(decided: tuple[Case, Decision]) -> bool:
 
 
 def _due(decided: Sequence[tuple[Case, Decision]], now: datetime, *, keeps: bool) -> list[Case]:
-    """The letters that stay and are hidden no longer than the pass; with `keeps` those that were redriven, too."""
+    """The letters that stay and are hidden no longer than the pass; with `keeps`, also letters that were redriven."""
     return [
         case
         for case, what in decided
@@ -363,7 +363,7 @@ class _Rounds:
 
 
 class _Here(futures.Executor):
-    """Does each task at once, in the thread that asks for it."""
+    """Runs each task at once, in the calling thread."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         done: Future[T] = Future()

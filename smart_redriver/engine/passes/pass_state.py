@@ -1,4 +1,4 @@
-"""The state that the steps of one pass share: the queues as measured, the source contexts, and what was done so far."""
+"""The state that the steps of one pass share: the measured queues, the source contexts, and the effects so far."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class PassState:
     """One pass under way. Only the thread of the pass touches it.
 
     Attributes:
-        deadline: when it has to have stopped by itself.
+        deadline: when the pass must have stopped by itself.
         is_dry: nothing is applied: no lease, no write, no letter moves.
-        effects: all that was done so far. `faults`: calls that failed.
-        heard: outcomes that consumers reported, by their result, or by why they were left out.
-        has_unread_reports: more of them may wait than the pass has read.
-        oldest: the first send of the oldest letter that was seen, and has not got a new clock.
+        effects: everything done so far. `faults`: calls that failed.
+        heard: counts of reported outcomes, by result, or by the reason for leaving them out.
+        has_unread_reports: more reports may wait than the pass has read.
+        oldest: the first send of the oldest letter that was seen and has no new clock.
         last_chances: holds of suspects until their last chance, and of letters until the canary of their cause.
-        waiting, waiting_since: letters that were left for no known moment, and since when the oldest has been there.
+        waiting, waiting_since: letters that were left without a known end, and since when the oldest has been there.
 
     """
 
@@ -100,7 +100,7 @@ class PassState:
         )
 
     def version_to_mark(self, cases: Sequence[Case]) -> int:
-        """Return the version to note with returns among these letters: that of their context's circuit."""
+        """Return the version with which returns among these letters are marked: their context's circuit's."""
         contexts = [context for context, _ in self.by_context(cases)] or [self.contexts[0]]
         return min(context.keeper.version for context in contexts)
 
@@ -121,16 +121,16 @@ class PassState:
             self.waits(case, terms, now)
 
     def waits(self, case: Case, terms: Terms, now: datetime) -> None:
-        """Note a letter that is left for no known moment."""
+        """Note a letter that is left without a known end."""
         self.waiting += 1
         since = failed_at(case, terms, now)
         self.waiting_since = min(self.waiting_since or since, since)
 
     def did(self, effects: Effects) -> None:
-        """Take in what a step has done, and tell it."""
+        """Add up what a step has done, and log it."""
         for event, fields in effects.events:
             self.tools.journal(event, **fields)
-        effects.events = []  # told; a pass may have fifty thousand
+        effects.events = []  # logged; a pass may have fifty thousand
         if (sent_at := effects.not_renewed) is not None:
             self.oldest = min(self.oldest or sent_at, sent_at)
         self.effects.add(effects)
@@ -140,18 +140,19 @@ class PassState:
             )
 
     def failed(self, failed: CallFailed) -> None:
-        """Take in a call that failed, and tell it."""
+        """Note a call that failed, and log it."""
         self.faults.append(failed)
         self.tools.tell_failed(failed)
 
 
-#: Letters that can't be delayed go a minute's worth at a time, as there is a pass a minute.
+#: Letters that can't be delayed go a minute's worth at a time, as there is one pass a minute.
 FIFO_AHEAD = timedelta(minutes=1)
-#: Letters that the pass itself delivers at their pace go so many seconds' worth at a time: a pass has to end.
+#: Letters that the pass itself delivers at a pace go this many seconds' worth at a time: a pass has to end.
 DELIVERED_AHEAD = timedelta(seconds=20)
 
 
-#: A letter that waits in a queue grows older there: of what the queue keeps it for, the rest is its consumer's.
+#: A letter that waits in a queue ages there: it may spend this share of the queue's retention waiting, and the rest is
+#: left to its consumer.
 SHARE_SPENT_WAITING = 0.5
 
 
@@ -168,7 +169,7 @@ def terms_of(
     Args:
         contexts: all of them, by their queues' ARNs.
         retention: of the DLQ.
-        is_flowing: whether a letter that stays has good hopes to go soon.
+        is_flowing: whether a letter that stays is likely to go soon.
         can_renew: see `Terms`.
 
     """
@@ -188,7 +189,7 @@ def terms_of(
 
 
 def _longest_delay(context: SourceContext) -> timedelta:
-    """Return how long a sent letter may be kept from its consumer: SQS deletes what is older than its queue keeps it.
+    """Return how long a sent letter may be kept from its consumer: SQS deletes it after its queue's retention.
 
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
     """

@@ -1,6 +1,6 @@
-"""The first look of a pass, which costs next to nothing: circuits and depths; and whether there is anything to do.
+"""The first look of a pass, at circuits and depths: whether there is anything to do. It costs next to nothing.
 
-That is asked before the pass takes the lease. Most passes end here.
+It comes before the pass takes the lease. Most passes end here.
 """
 
 from __future__ import annotations
@@ -55,21 +55,21 @@ def peek(tools: Tools, settings: Settings, deadline: datetime) -> PassState:
 
 
 def unreadable(tools: Tools, settings: Settings, failed: CallFailed) -> Report:
-    """The state table or a queue can't be read: the pass does nothing and says so."""
+    """The report of a pass that can't read the state table or a queue: it does nothing and says so."""
     tools.tell_failed(failed)
     report = Report(
         queue=tools.sources[0].name,
         mode=settings.mode.value,
         outcome=Outcome.FAILED,
         reason=str(failed),
-        look_again_seconds=BUSY_SECONDS,  # and not at once: what can't be read now can't be read in a second either
+        look_again_seconds=BUSY_SECONDS,  # not at once: what can't be read now can't be read in a second either
     )
     report.faults[f"{failed.call}:{failed.code}"] += 1
     return report
 
 
 def may_have_work(state: PassState, now: datetime) -> bool:
-    """A look at what is known already: an empty DLQ, or a circuit that waits for its time, costs no more."""
+    """Whether there may be work, by what is known already: an empty DLQ or a waiting circuit costs no further call."""
     if _is_sweep_due(state, now):
         return True
     if state.is_paused:
@@ -84,7 +84,7 @@ def may_have_work(state: PassState, now: datetime) -> bool:
 
 
 def has_work(state: PassState, now: datetime) -> bool:
-    """Whether anything follows from queue metrics: a verdict, a letter to send, a return to look for."""
+    """Whether the queue metrics lead to anything: a verdict, a letter to send, or a return to look for."""
     if _is_sweep_due(state, now):
         return True
     return not state.is_paused and any(_has_news(state, context, now) for context in state.contexts)

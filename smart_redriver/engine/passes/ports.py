@@ -1,7 +1,7 @@
-"""The ports: what a pass needs of the world, as it uses it. The adapters in `engine.aws` fit them, and so do fakes.
+"""The ports: what a pass needs from the outside world. The adapters in `engine.aws` implement them, and so do fakes.
 
-`Source` is what letters go back to, `QueueMetricsReader` tells what became of them; other kinds of either stand beside
-today's by fitting these.
+Letters go back to a `Source`; a `QueueMetricsReader` shows their outcomes. Other kinds of either only have to implement
+these protocols.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Journal(Protocol):
 
 
 class MoveCheck(Protocol):
-    """Whether a native move task is emptying a queue, and why that could not be asked."""
+    """Whether a native move task is emptying a queue, or why that is unknown."""
 
     @property
     def is_running(self) -> bool: ...
@@ -53,18 +53,18 @@ class DeadLetters(Protocol):
 
 @runtime_checkable
 class Renews(Protocol):
-    """A queue of letters that takes them once more, for a new clock."""
+    """A queue of letters that accepts its letters once more, for a new clock."""
 
     def renew(self, outgoing: Sequence[Outgoing]) -> Sent: ...
 
 
 def renewing(letters_in: DeadLetters) -> Renews | None:
-    """The queue, if it takes its letters once more: in a FIFO queue one would fall behind its group."""
+    """The queue, if it accepts its letters once more: in a FIFO queue a letter would fall behind its group."""
     return letters_in if isinstance(letters_in, Renews) and not letters_in.is_fifo else None
 
 
 class ParkingLot(DeadLetters, Protocol):
-    """The queue that letters are set aside in."""
+    """The queue where letters are set aside."""
 
     def park(self, outgoing: Sequence[Outgoing]) -> Sent: ...
 
@@ -75,7 +75,7 @@ class Source(Protocol):
     Attributes:
         settles_at_once: its answer to a delivery is the outcome, and nothing comes back later.
         carries_metadata: a letter can carry its metadata to it and back.
-        longest_delay: for how long it can keep a letter from its consumer.
+        longest_delay: how long it can keep a letter from its consumer.
 
     """
 
@@ -95,27 +95,27 @@ class Source(Protocol):
 
 @runtime_checkable
 class CountsSent(Protocol):
-    """A source that knows what was sent to it, and so how full a batch is whose pass died."""
+    """A source that knows what was sent to it, and so how full the batch of a dead pass is."""
 
     def count_sent(self, batch: int, since: datetime) -> int: ...
 
 
 @runtime_checkable
 class TakesMany(Protocol):
-    """A source that takes more letters a call than SQS, once its consumer is known to be well."""
+    """A source that accepts more letters a call than SQS once its consumer is known to be well."""
 
     @property
     def letters_a_call(self) -> int: ...
 
 
 class QueueMetricsReader(Protocol):
-    """Tells what became of a source's messages, by its metrics. Raises CallFailed where it can't be asked."""
+    """Reads the outcomes of a source's messages from its metrics. Raises CallFailed if it can't."""
 
     def since(self, start: datetime, now: datetime, queue_name: str) -> QueueMetrics: ...
 
 
 class Reports(Protocol):
-    """The reports of consumers about their deliveries."""
+    """Consumers' reports on their deliveries."""
 
     def receive(self, *, hidden_for: timedelta) -> list[OutcomeMessage]: ...
     def delete(self, reports: Sequence[OutcomeMessage]) -> list[EntryFault]: ...
@@ -123,7 +123,7 @@ class Reports(Protocol):
 
 
 class Known(Protocol):
-    """The ledger's knowledge of some letters: entries by original id, and metadata kept for copies by the copy's MessageId."""
+    """The ledger's items for some letters: entries by original id, and copies' kept metadata by MessageId."""
 
     @property
     def entries(self) -> dict[str, Entry]: ...
@@ -162,8 +162,8 @@ class Tools:
 
     Attributes:
         sources: the source queues that share the DLQ, the first one first; each has a circuit of its own.
-        reports: None where the consumers have nowhere to report to.
-        memory: of the first source's queue, which also has the lease.
+        reports: None if the consumers have no queue to report to.
+        memory: the memory of the first source's queue, which also has the lease.
         clock: read once a step. `rng`: rolls the jitter. `owner`: names this pass.
         workers: rounds that may be under way at once; with one, a pass is the same whenever it is repeated.
 
@@ -182,5 +182,5 @@ class Tools:
     reports: Reports | None = None
 
     def tell_failed(self, failed: CallFailed) -> None:
-        """Tell the journal of a call that failed."""
+        """Log a call that failed."""
         self.journal("call.failed", call=failed.call, code=failed.code, detail=failed.detail)

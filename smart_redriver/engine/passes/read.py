@@ -1,4 +1,4 @@
-"""Receives letters and recognises them: the half of a round that reads. Nothing here decides or writes."""
+"""Receives letters and recognises them: the reading half of a round. Nothing here decides or writes."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def read_letters(
 ) -> Read:
     """Receive at most `limit` letters and look each up in the ledger. Raises CallFailed.
 
-    An answer without letters ends it: the queue shows no more for now. So does what `max_bytes` are reached by:
-    what is in hand has to fit into the function's memory. Of a FIFO queue it may be nine more: what follows a message
-    of a group in hand can't be received later.
+    It ends with an answer without letters, when the queue shows no more for now, and when `max_bytes` are reached,
+    because letters in hand must fit into the function's memory. A FIFO queue may give nine letters more: messages that
+    follow in the group of one in hand can't be received later.
     """
     letters: list[Letter] = []
     views: dict[str | None, GroupView] = {}
@@ -57,7 +57,7 @@ def read_letters(
             views |= _views(received)
         letters += received
         size += sum(one.weight for one in received)
-    # SQS now and then hands a letter out twice; the later receipt handle is the one that deletes it.
+    # SQS sometimes hands a letter out twice; the later receipt handle is the one that deletes it.
     once = {letter.message_id: letter for letter in letters}
     cases = recognise(list(once.values()), ledger)
     if views:
@@ -66,7 +66,7 @@ def read_letters(
 
 
 def _views(received: Sequence[Letter]) -> dict[str | None, GroupView]:
-    """Return how much of each group one receive gave: a full receive may have cut the group that it ended with."""
+    """Return how much of each group one receive returned: a full receive may have cut off its last group."""
     views = dict.fromkeys((one.group_id for one in received), GroupView.WHOLE)
     if len(received) >= LETTERS_A_RECEIVE:
         views[received[-1].group_id] = GroupView.FULL if len(views) == 1 else GroupView.CUT
@@ -76,8 +76,8 @@ def _views(received: Sequence[Letter]) -> dict[str | None, GroupView]:
 def recognise(letters: list[Letter], ledger: Ledger) -> list[Case]:
     """Look letters up in the ledger. Raises CallFailed.
 
-    A copy that could not carry its metadata is known by an id of its own: the metadata names the original. Redrive metadata that a
-    consumer copied on to a message of its own makes that a letter of its own.
+    A copy that could not carry its metadata is recognised by its own id: the kept metadata names the original. A
+    message to which a consumer copied redrive metadata is a letter of its own.
     """
     if not letters:
         return []
@@ -99,9 +99,7 @@ def recognise(letters: list[Letter], ledger: Ledger) -> list[Case]:
 
 
 def _on_its_own(copy: Case) -> Letter:
-    """A copied message as a letter of its own, of the queue that the original is of:
-    in the parking lot SQS can't say.
-    """
+    """A copied message as a letter of its own, from the original's queue: in the parking lot SQS can't say."""
     return replace(copy.letter.without_metadata(), source_arn=copy.source_arn)
 
 
@@ -123,17 +121,17 @@ def _further(ledger: Ledger, ids: set[str]) -> dict[str, Entry]:
 
 
 MIB = 1_048_576
-#: Memory that the function needs without large letters in hand, in bytes: Python, boto3 and 24 connections. A pass over
+#: Bytes of memory that the function needs without large letters in hand: Python, boto3 and 24 connections. A pass over
 #: 20,000 letters of 1 KiB peaks at 70 to 90 MiB in docs/benchmarks/memory.json, where TLS is left out.
 AT_REST = 130 * MIB
-#: A letter in hand is there several times: as it came, as text, and as it is sent. Measured there for letters of
-#: 256 KiB to 1 MiB, less than 3 on average; the rest is for the moment when all of them are at their worst.
+#: A letter in hand takes memory several times: as received, as text, and as it is sent. The average measured there, for
+#: letters of 256 KiB to 1 MiB, is below 3; the rest is for the moment when all letters are at their worst.
 COPIES = 5
-#: Bytes of letters that one round may have in hand before it stops receiving. So a round of large letters is that
-#: and one more receive, of ten at most.
+#: Bytes of letters that one round may have in hand before it stops receiving. A round of large letters has that plus
+#: one more receive, of ten at most.
 ROUND_BYTES = 2 * MIB
 
 
 def bytes_in_hand(memory_mib: int) -> int:
-    """Bytes of letters that a pass may have in hand at once, in a function of this memory."""
+    """Bytes of letters that a pass may have in hand at once, in a function with this much memory."""
     return max(MIB, (memory_mib * MIB - AT_REST) // COPIES)

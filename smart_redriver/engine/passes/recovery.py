@@ -1,8 +1,8 @@
-"""Hears that a consumer is well again, and lets its neighbours know.
+"""Notes hints that a consumer is well again, and tells its neighbours once its circuit has closed.
 
-An event is a hint: it is noted for each circuit that it is about and that is not CLOSED, and the next pass sends one
-canary for it (`model.permit`). It closes no circuit, and what is lost of it costs time and no letter. It is noted in an
-item of its own, so that it stands while a pass is at work on the circuit.
+An event is a hint. It is noted for each circuit that it is about and that is not CLOSED, and the next pass sends one
+canary for it (`model.permit`). It closes no circuit, and a lost hint costs time but no letter. It has its own item, so
+that it survives while a pass works on the circuit.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Neighbours(Protocol):
 
 
 def hear(recovery: Recovery, tools: Tools, settings: Settings) -> bool:
-    """Note the hint if it can matter, and return whether a pass has to follow at once.
+    """Note the hint if it can matter, and return whether a pass must follow at once.
 
-    None follows where no circuit waits, nor within a minute of the hint before: then the schedule's next tick looks.
+    No pass follows if no circuit waits, or within a minute of the last hint: the schedule's next tick looks instead.
     """
     if settings.mode is not Mode.AUTOMATIC:
         return False

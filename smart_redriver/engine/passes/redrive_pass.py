@@ -2,15 +2,16 @@
 
     peek ─► read queue metrics ─► lease ─► listen ─► look ─► judge ─► outflow: rounds ─► guard ─► commit ─► report
 
-Every pass re-reads the world, so a schedule, a person and a repeated event may all start one. It writes a circuit
-twice at most: before its first send, with the verdicts and the batch it is about to fill, and at the end. Between
-the two a crash leaves a batch that is known, if not how full it is. A dry run is the same pass with an executor that
-does nothing, and without the lease.
+Every pass re-reads the world, so a schedule, a person and a repeated event may all start one. It writes a circuit at
+most twice: before its first send, with the verdicts and the batch that it is about to fill, and at the end. After a
+crash between the two, the batch is known, but not how full it is. A dry run is the same pass with an executor that does
+nothing, and without the lease.
 
     pass ─► report says: again in 5 s ─► wait ─► pass ─► report says: in a minute ─► end
 
-An invocation runs passes one after another, as long as the consumer reports or letters wait for the rate: a window is sent,
-heard of, judged and followed by the next within one invocation. So a consumer gets its letters at the rate that it bears.
+An invocation runs passes one after another, as long as the consumer reports or letters wait for the rate: a window is
+sent, reported on, judged and followed by the next within one invocation. So a consumer gets its letters at the rate
+that it can bear.
 """
 
 from __future__ import annotations
@@ -42,32 +43,32 @@ from smart_redriver.engine.report import Outcome, Report
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import Decision
 
-#: The time that a pass may need to stop after its deadline: a call with all its retries, and writing the circuit. The
-#: lease covers it.
+#: How long a pass may take to stop after its deadline: a call with all its retries, and writing the circuit. The lease
+#: covers it.
 STOPPING_TIME = timedelta(seconds=45)
 
 #: Letters that a dry run decides about.
 DRY_RUN_LIMIT = 1_000
 
-#: No pass of an invocation is begun shortly before this. The schedule ticks every minute: whom the third tick finds at work it
-#: leaves alone, and letters would wait for the fourth.
+#: An invocation begins no pass shortly before this. The schedule ticks every minute: if the third tick found a pass at
+#: work, it would leave it alone, and letters would wait for the fourth.
 LONGEST_VISIT = timedelta(minutes=3)
 
-#: Before its end, a pass that has less time than this is not begun.
+#: A pass with less time than this is not begun.
 _WORTH_STARTING = timedelta(seconds=10)
 
 
 def run_invocation(
     tools: Tools, settings: Settings, *, deadline: datetime, pause: Callable[[float], None]
 ) -> Iterator[Report]:
-    """Run passes until the next look is not due before the schedule's, and yield the report of each.
+    """Run passes until the schedule's next look is soon enough, and yield the report of each.
 
-    The lease is given back before the last report is yielded, which names a call that failed meanwhile: the next passes find
-    the lease taken until it expires.
+    The lease is given back before the last report is yielded. If that call fails, the report names it: the next passes
+    find the lease taken until it expires.
 
     Args:
-        deadline: when the last of them has to have stopped by itself.
-        pause: waits for so many seconds.
+        deadline: when the last pass must have stopped by itself.
+        pause: waits for a number of seconds.
 
     """
     ends = min(deadline, tools.clock() + LONGEST_VISIT)
@@ -102,10 +103,10 @@ def _given_back(tools: Tools, lease: LeaseKeeper) -> CallFailed | None:
 def run_pass(
     tools: Tools, settings: Settings, *, deadline: datetime, lease: LeaseKeeper | None = None
 ) -> Report:
-    """Run one pass and report it; `deadline` is when it has to have stopped by itself.
+    """Run one pass and report it; `deadline` is when it must have stopped by itself.
 
-    The pass keeps a `lease` that is given for the next look; the caller gives it back.
-    AWS's refusals never escape: they are in the report and the log, and the letters are in the DLQ.
+    If `lease` is given, the pass keeps it for the next look, and the caller gives it back. AWS's refusals never escape:
+    they are in the report and the log, and the letters are in the DLQ.
     """
     started = tools.clock()
     if settings.mode is Mode.DRY_RUN:
@@ -168,7 +169,7 @@ class _Pass:
 
     @contextmanager
     def _ends_quietly(self) -> Iterator[None]:
-        """Tell what AWS refused, and end the part of the pass inside. The first refusal names the outcome."""
+        """Log what AWS refused, and end the enclosed part of the pass. The first refusal names the outcome."""
         try:
             yield
         except CallFailed as failed:
@@ -201,7 +202,7 @@ class _Pass:
             self._work_alone(now)
 
     def _work_alone(self, now: datetime) -> None:
-        """Work under the lease, with circuits read after it was taken."""
+        """Work under the lease, with circuits that were read after taking it."""
         if not self._lease.take(now):
             self._outcome = Outcome.LEASE_HELD
             self._reason = (
@@ -235,7 +236,7 @@ class _Pass:
         return (Outcome.IDLE if is_idle else Outcome.WAITING), reason
 
     def _remember_waiting(self, now: datetime) -> None:
-        """Note since when letters wait, in a pass that has looked at none of them; written where that is news."""
+        """Note since when letters wait, in a pass that has looked at none; write it only if it is new."""
         keeper, waiting = self._state.contexts[0].keeper, Waiting(letters=self._state.dlq.visible)
         remembered = keeper.circuit.with_waiting(waiting, now)
         if remembered == keeper.circuit:
@@ -253,9 +254,9 @@ class _Pass:
         """Listen and look back, then let letters through, then look after those near expiry."""
         state = self._state
         if self._is_move_running():
-            return  # and the reports wait: this pass would not write down what it heard
+            return  # and the reports wait: this pass would not record them
         self._listener.listen()
-        # A failure in here leaves circuit and letters as they are, so that the next pass sees them all again.
+        # A failure here leaves circuit and letters unchanged, so that the next pass sees them all again.
         looked = Read() if state.is_paused else self._look_back()
         outflow = Outflow(state, self._executor, limit=DRY_RUN_LIMIT if state.is_dry else None)
         keeps_watch = guard.Guard(state, self._executor)
@@ -300,7 +301,7 @@ class _Pass:
         return looked
 
     def _waiting(self, has_seen_all: bool) -> Waiting:
-        """Letters that stay without a known time: by decision, or because the pass did not come to them."""
+        """Letters that stay without a known end: by decision, or because the pass did not get to them."""
         state = self._state
         if has_seen_all:
             letters = state.waiting + len(state.effects.stuck)
@@ -330,12 +331,12 @@ class _Pass:
         try:
             self._lease.give_back()
         except CallFailed as failed:
-            # It expires by itself; what the pass did stands.
+            # The lease expires by itself; what the pass did stands.
             self._state.failed(failed)
 
 
 def lease_until(tools: Tools, deadline: datetime) -> LeaseKeeper:
-    """The lease of a pass that stops at `deadline`: no other pass gets it before that is sure."""
+    """The lease of a pass that stops at `deadline`: no other pass gets it before the pass has surely stopped."""
     return LeaseKeeper(tools.memory, Lease(owner=tools.owner, expires_at=deadline + STOPPING_TIME))
 
 
@@ -354,10 +355,10 @@ TOLERANCE = timedelta(seconds=10)
 
 @dataclass(slots=True)
 class Rhythm:
-    """Remembers when the next look is due: in about a minute while there is something to wait for, else by the schedule.
+    """Remembers when the next look is due: in about a minute while something is awaited, else by the schedule.
 
-    The function is invoked every minute. What it remembers from one invocation to the next, in its own memory, spares
-    the invocations that find nothing due; without a memory, after a cold start, it looks.
+    The function is invoked every minute. Its memory of the last invocation lets it skip invocations that find nothing
+    due; without a memory, after a cold start, it looks.
     """
 
     next_look: datetime | None = None
@@ -367,5 +368,5 @@ class Rhythm:
         return self.next_look is None or now >= self.next_look - TOLERANCE
 
     def looked(self, report: Report, now: datetime) -> None:
-        """Note what a pass said."""
+        """Note a pass's report."""
         self.next_look = now + timedelta(seconds=report.look_again_seconds)

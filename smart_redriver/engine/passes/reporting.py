@@ -18,7 +18,7 @@ from smart_redriver.engine.passes.source_context import SourceContext
 from smart_redriver.engine.report import Outcome, Report
 from smart_redriver.engine.triage.decision import Decision, HoldReason
 
-#: Decisions that a dry run lists one by one; its counts are of all.
+#: Decisions that a dry run lists one by one; its counts cover all.
 DECISIONS_LISTED = 100
 
 
@@ -29,7 +29,7 @@ def report_of(
     decided: list[tuple[Any, Decision]],
     now: datetime,
 ) -> Report:
-    """The report of a pass that has run its course, or ended early."""
+    """The report of a pass that has finished, or ended early."""
     first, effects = state.contexts[0], state.effects
     report = Report(
         queue=first.source.name,
@@ -86,17 +86,17 @@ def _headline(state: PassState, now: datetime) -> str:
     return worst(told).sentence(now)
 
 
-#: While letters are out, or a circuit may change, it is worth looking every minute.
+#: While letters are out, or a circuit may change, a look every minute is worthwhile.
 BUSY_SECONDS = 60
 
 
-#: While the consumer reports what becomes of the letters that are out, the pass goes on: hear, judge, send the next.
+#: While the consumer reports on the letters that are out, passes go on: listen, judge, send the next letters.
 LISTENING_SECONDS = 5
-#: The next letter of a message group goes when the last one's outcome is reported: its pace is that of the looks.
+#: The next letter of a message group goes when the last one's outcome is reported, so looks set its pace.
 LISTENING_SECONDS_FIFO = 2
 
 
-#: After these a pass has done what there was to do.
+#: With these outcomes a pass has done what there was to do.
 _FINISHED = frozenset({Outcome.DONE, Outcome.IDLE, Outcome.WAITING})
 
 
@@ -104,7 +104,7 @@ def _look_again(state: PassState, report: Report, now: datetime) -> int:
     """Return the seconds until the next look."""
     idle = _idle(state, now)
     if state.is_paused or state.is_dry:
-        # Nothing that a dry run waits for comes sooner, and each look counts as a receive.
+        # A dry run gains nothing by looking sooner, and each look counts as a receive.
         return idle
     if report.failed or report.outcome not in _FINISHED:
         return min(idle, BUSY_SECONDS)
@@ -121,7 +121,7 @@ def _look_again(state: PassState, report: Report, now: datetime) -> int:
 
 
 def _goes_on_after(state: PassState, now: datetime) -> int | None:
-    """Return the seconds after which the pass goes on, as letters or reports come within seconds; None at its end."""
+    """Return the seconds until the next pass if letters or reports come within seconds; None otherwise."""
     looks = [after for context in state.contexts if (after := context.looks_again_after(now))]
     if state.dlq.depth and looks:
         return int(min(looks).total_seconds())
@@ -131,7 +131,7 @@ def _goes_on_after(state: PassState, now: datetime) -> int | None:
 
 
 def _next_canary_of_a_cause(state: PassState) -> datetime | None:
-    """Return when the first of the causes that hold letters lets its canary go; None if the DLQ is empty."""
+    """Return when the next canary of a held cause may go; None if the DLQ is empty."""
     if not state.dlq.depth:
         return None
     held = (
@@ -158,7 +158,7 @@ def _is_busy(state: PassState, now: datetime) -> bool:
 
 
 def _may_let_letters_go(circuit: Circuit, now: datetime) -> bool:
-    """Whether letters of the DLQ may go soon that may not yet."""
+    """Whether letters of the DLQ that may not go yet may go soon."""
     is_congested = circuit.rate is not None and circuit.rate.is_congested
     has_heard = circuit.heard_at is not None and now < circuit.heard_at + 2 * LISTENING
     return (

@@ -1,14 +1,14 @@
-"""Sends letters on, records that, and deletes them: the one place where letters leave a queue.
+"""Sends letters on, records that, and deletes them: the only place where letters leave a queue.
 
     send 10 ─► send 10 ─► send 10 ─► record 25 ─► delete 20 ─► send 10 ─► ...
 
-A crash anywhere may repeat a letter and never loses one: what is sent and not yet recorded would be sent again.
-Where a pass redrives no more than one round's letters, each send is recorded before the next, so that this is one
-call's letters. Where it redrives more, a ledger write waits until it is full, which saves six calls in forty-one: then
-it is thirty letters at most for each round under way.
+A crash anywhere may repeat a letter and never loses one: letters that were sent but not yet recorded would be sent
+again. If a pass redrives no more than one round's letters, each send is recorded before the next, so at most one call's
+letters are repeated. If it redrives more, a ledger write waits until it is full, which saves six calls in forty-one:
+then at most thirty letters for each round under way are repeated.
 
-A round is ten sends and more, and a target may take half a minute for each: when the pass is over,
-no further one is begun.
+A round is ten sends and more, and a target may take half a minute for each: when the pass is over, no further send is
+begun.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ENTRIES_PER_WRITE = 25
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """One letter that is to leave. `record` makes its ledger entry once the id of the copy is known."""
+    """One letter that has to leave. `record` makes its ledger entry once the copy's id is known."""
 
     outgoing: Outgoing
     record: Callable[[str], Entry]
@@ -40,18 +40,18 @@ class Leaving:
 
 @dataclass(slots=True)
 class Forwarded:
-    """The results of letters that were to leave.
+    """The results for letters that had to leave.
 
     Attributes:
-        sent: MessageIds, as they were, of the letters that were accepted elsewhere.
-        bounced: those of letters that stay, as their target failed with them, and its answer.
-        not_sent, not_deleted: what was refused; a letter that was sent and not deleted is discarded by whoever
-            meets it next, as the ledger knows that it was replaced.
-        healed: what another try made good: it is told, and has not failed.
+        sent: the old MessageIds of letters that were accepted elsewhere.
+        bounced: the MessageIds of letters that stay because their target failed with them, and its answer.
+        not_sent, not_deleted: what was refused. A letter that was sent but not deleted is discarded when it is next
+            received, because the ledger knows that it was replaced.
+        healed: faults that another try repaired: they are logged, but don't count as failures.
         removed: letters that left the queue.
-        is_cut: the time was over before all were tried; the others are as they were.
-        failure: the ledger write that was refused. The letters are deleted all the same: their copies are on the
-            way, and second ones would be the repeat that the ledger is there to prevent.
+        is_cut: time ran out before all letters were tried; the others are unchanged.
+        failure: the ledger write that was refused. The letters are deleted all the same: their copies are on the way,
+            and second copies would be the repeat that the ledger is there to prevent.
 
     """
 
@@ -65,7 +65,7 @@ class Forwarded:
     failure: CallFailed | None = None
 
     def add(self, part: Forwarded) -> None:
-        """Add what became of further letters."""
+        """Add the results for further letters."""
         self.sent |= part.sent
         self.bounced |= part.bounced
         self.not_sent += part.not_sent
@@ -77,7 +77,7 @@ class Forwarded:
 
     @property
     def refusal(self) -> str | None:
-        """The code with which the source refused letters for another reason than their content."""
+        """The code with which the source refused letters for a reason other than their content."""
         return next((one.code for one in self.not_sent if one.is_refusal), None)
 
     def as_effects(self) -> Effects:
@@ -103,9 +103,9 @@ def forward(
     is_over: Callable[[], bool] = lambda: False,
     entries: int = ENTRIES_PER_CALL,
 ) -> Forwarded:
-    """Send letters on out of a queue, at most so many `entries` a call. What AWS refuses is in the answer.
+    """Send letters on out of a queue, at most `entries` of them a call. The answer includes what AWS refuses.
 
-    With `keeps` they are sent and recorded, and stay, see `triage.ordered`. Once `is_over`, no further call is begun.
+    With `keeps` they are sent and recorded, but stay: see `triage.ordered`. Once `is_over`, no further call is begun.
     """
     forwarder = _Forwarder(send, out_of, ledger, now, waits_for_full_writes, keeps, is_over)
     return forwarder.run(leaving, entries)
@@ -163,7 +163,7 @@ class _Forwarder:
             if len(self._unrecorded) >= self._record_from:
                 self._record_some()
             if not sent.new_ids and (sent.refused is not None or sent.bounced):
-                return  # who refused or failed a whole call does so with the next one, too
+                return  # a target that refused or failed a whole call would do the same with the next one
 
     def _accept(
         self, few: Sequence[Outgoing], sent: Sent, records: dict[str, Callable[[str], Entry]]
