@@ -1,8 +1,8 @@
-"""A letter and its metadata: what one message in the dead-letter queue is, and what it carries about its past.
+"""A letter and its metadata: one message in the dead-letter queue, and what it carries about its past.
 
-Identity travels with the letter. `SendMessage` gives every redriven copy a new MessageId, so whoever counts
-by MessageId never counts past one; SQS's own move to the DLQ keeps the id. Hence the original id is the
-MessageId at the first visit to the DLQ, and afterwards what the metadata says.
+Identity travels with the letter. `SendMessage` gives every redriven copy a new MessageId, so a count by MessageId never
+passes one; SQS's own move to the DLQ keeps the id. Hence the original id is the MessageId at the first visit to the
+DLQ, and later the one in the metadata.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ MAX_MESSAGE_ATTRIBUTES = 10
 
 _MESSAGE_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _LARGEST_NUMBER = 10**12
-# Made once: `json.dumps` would make one for each metadata.
+# Made once: `json.dumps` would make a new encoder for each metadata.
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
-#: A message attribute as boto3 gives and takes it: DataType with StringValue or BinaryValue.
+#: A message attribute in boto3's form: DataType with StringValue or BinaryValue.
 Attribute = Mapping[str, Any]
 
 
@@ -34,7 +34,7 @@ Attribute = Mapping[str, Any]
 class RedriveMetadata:
     """The history in a redriven letter, in one String attribute of compact JSON.
 
-    `sent_for`: the consumer group that it was sent again for, where others read the same.
+    `sent_for`: the consumer group that it was sent again for, if other groups read the same messages.
     """
 
     queue: str
@@ -64,8 +64,8 @@ class RedriveMetadata:
         """The metadata in `text`.
 
         Raises:
-            ValueError: it does not parse, or a field is missing or of the wrong kind. Consumers and people
-                can write anything into an attribute, so nothing here may surprise a pass.
+            ValueError: it does not parse, or a field is missing or of the wrong kind. Consumers and people can write
+            anything into an attribute, so no value may surprise a pass.
 
         """
         try:
@@ -85,7 +85,7 @@ class RedriveMetadata:
         if not _MESSAGE_ID.fullmatch(metadata.original_id) or not all(
             0 <= number <= _LARGEST_NUMBER for number in numbers
         ):
-            # The ledger could not store it, and would refuse the whole batch of which it is a part.
+            # The ledger could not store it, and would refuse the whole batch that contains it.
             raise ValueError("not redrive metadata: an id or a number out of bounds")
         return metadata
 
@@ -101,15 +101,15 @@ class Unfit(str, Enum):
 class Letter:
     """One message received from the DLQ, with the metadata taken out of its attributes.
 
-    `attributes` are the sender's own, untouched. `metadata_fault` says why redrive metadata that was there counts as
-    absent; it is reported and never stops a pass. `first_received_at` is when this copy was first received at all.
-    `request_id` is of the asynchronous invocation that this letter is left of: a copy is known by it that has no
-    MessageId of its own. `failed_at` is known of what was sent to the DLQ once it had failed. `unfit` says why the
-    letter can't be given back to what failed it. `is_anothers`: it is the copy of a message that was sent again for
-    another consumer group; the message itself has come to this one before. `content_marks`: an id that was given to its
-    content ends with one of these; none where ids do not tell the content. `copy_has_left`: the copy that was sent last is
-    known to be neither at its consumer nor on its way to the DLQ. `extra_bytes`: of the message beyond body and attributes,
-    less than zero where these are longer than what is sent.
+    `attributes` are the sender's own, unchanged. `metadata_fault` says why redrive metadata that was there counts as
+    absent; it is reported and never stops a pass. `first_received_at` is when this copy was first received.
+    `request_id` is the id of the asynchronous invocation that left this letter; it identifies a copy without a
+    MessageId. `failed_at` is known for letters that were sent to the DLQ once they had failed. `unfit` says why the
+    letter can't go back to what failed it. `is_anothers`: it is the copy of a message that was sent again for another
+    consumer group, and this group has already had the message itself. `content_marks`: an id given to its content ends
+    with one of these; empty if ids do not identify the content. `copy_has_left`: the copy that was sent last is known
+    to be neither at its consumer nor on its way to the DLQ. `extra_bytes`: the message's bytes beyond body and
+    attributes; negative if these are longer than what is sent.
     """
 
     message_id: str
@@ -133,7 +133,7 @@ class Letter:
 
     @property
     def known_as(self) -> tuple[str, ...]:
-        """The ids that a delivery of it can have been recorded under."""
+        """The ids under which a delivery of it may have been recorded."""
         return (self.message_id, self.request_id) if self.request_id else (self.message_id,)
 
     @property
@@ -152,11 +152,11 @@ class Letter:
 
     @property
     def weight(self) -> int:
-        """Bytes of memory that the body takes: up to four for each character, if one of them is an emoji."""
+        """Bytes of memory that the body takes: up to four for each character if one of them is an emoji."""
         return getsizeof(self.body)
 
     def with_metadata(self, metadata: RedriveMetadata) -> Letter:
-        """This letter with redrive metadata that was kept for it in the ledger."""
+        """This letter with redrive metadata that the ledger kept for it."""
         return replace(self, metadata=metadata, metadata_fault=None)
 
     def without_metadata(self) -> Letter:
@@ -167,9 +167,9 @@ class Letter:
 def read_metadata(
     attributes: Mapping[str, Attribute], queues: Set[str]
 ) -> tuple[RedriveMetadata | None, str | None]:
-    """The metadata among `attributes` and, where one is there that can't be trusted, why not.
+    """The metadata among `attributes`, or the reason why it can't be trusted.
 
-    Consumers copy attributes on to messages of their own, so redrive metadata that names none of the `queues` that the
+    Consumers copy attributes to messages of their own, so redrive metadata that names none of the `queues` that the
     letter can have come from is not this letter's and counts as absent.
     """
     carried = attributes.get(METADATA_ATTRIBUTE)
@@ -194,7 +194,7 @@ def attribute_size(name: str, attribute: Attribute) -> int:
     kind, value = str(attribute.get("DataType", "")), attribute.get("StringValue")
     if value is None:
         return bytes_of(name) + bytes_of(kind) + len(attribute.get("BinaryValue") or b"")
-    # Asked of each attribute of each letter, several times.
+    # Called several times for each attribute of each letter.
     if name.isascii() and kind.isascii() and value.isascii():
         return len(name) + len(kind) + len(value)
     return bytes_of(name) + bytes_of(kind) + bytes_of(value)
@@ -202,15 +202,15 @@ def attribute_size(name: str, attribute: Attribute) -> int:
 
 def bytes_of(text: str) -> int:
     """Bytes of a text as it is sent."""
-    # Python knows of a text whether it is ASCII; a megabyte need not be copied to be counted.
+    # Python knows whether a text is ASCII, so a megabyte need not be copied to be counted.
     return len(text) if text.isascii() else len(text.encode())
 
 
 def without_lineage(trace_header: str | None) -> str | None:
     """The X-Ray trace header without its `Lineage` part; None when nothing is left.
 
-    Lambda's recursion guard counts hops in `Lineage` and stops a chain after about 16. A letter that is in
-    the DLQ because of that guard would be stopped again for ever if its old count came along.
+    Lambda's recursion guard counts hops in `Lineage` and stops a chain after about 16. A letter that is in the DLQ
+    because of that guard would be stopped forever if its old count came along.
     https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
     """
     if not trace_header:

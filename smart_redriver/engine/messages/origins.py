@@ -1,7 +1,8 @@
-"""Find the listed target that failed a letter, from the letter alone. Pure, and never raises.
+"""Finds the listed target that failed a letter, from the letter alone. Pure, and never raises.
 
-Nothing that is not listed is ever named here: what a letter says is compared with the list, and not followed.
-How letters of each origin look (docs/origins.md) stands first: Lambda's record, Scheduler's request. `read_envelope` reads the one that SNS puts around its messages.
+Only listed targets are ever returned: a letter's own words are compared with the list, and not followed. The forms of
+letters come first (docs/origins.md): Lambda's record, Scheduler's request. `read_envelope` reads the envelope that SNS
+puts around its messages.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from urllib.parse import parse_qs, urlsplit
 from smart_redriver.engine.config.targets import Origin, Target, TargetKind
 from smart_redriver.engine.messages.letter import Attribute, Letter, Unfit
 
-#: As ids of letters are checked in redrive metadata: the ledger has to be able to store them.
+#: The same check as for letter ids in redrive metadata: the ledger must be able to store them.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _UNIVERSAL = re.compile(r"arn:aws[a-z-]*:scheduler:::aws-sdk:([a-z0-9]+):([A-Za-z0-9]+)")
 
-#: The APIs that are served of a schedule's universal target: what they call, the field that names it, and the one
-#: that holds what it is given.
+#: The APIs that are served for a schedule's universal target: the kind of resource, the field that names it, and the
+#: field that holds its content.
 #: https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-targets-universal.html
 _SERVED_CALLS = {
     "sqs:sendmessage": (TargetKind.QUEUE, "QueueUrl", "MessageBody"),
@@ -45,9 +46,9 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A call that a schedule was to make: of what, as it is named there, with which parameters.
+    """A call that a schedule had to make: its resource, by the name used there, and its parameters.
 
-    `content` is what the call hands over; `is_complete` false where that is missing, empty or no text.
+    `content` is what the call hands over; `is_complete` is false if that is missing, empty or not a text.
     """
 
     kind: TargetKind
@@ -58,19 +59,19 @@ class Request:
 
 
 def text_of(attributes: Mapping[str, Attribute], name: str) -> str | None:
-    """The text of a message attribute; None where there is none."""
+    """The text of a message attribute; None if there is none."""
     attribute = attributes.get(name)
     text = attribute.get("StringValue") if isinstance(attribute, Mapping) else None
     return text if isinstance(text, str) and text else None
 
 
 def well_formed_id(text: object) -> str | None:
-    """The id where it is one that can be stored, else None."""
+    """The id if it can be stored, else None."""
     return text if isinstance(text, str) and _ID.fullmatch(text) else None
 
 
 def read_record(body: str) -> Record | None:
-    """The record of an invocation; None where the body is none."""
+    """The record of an invocation; None if the body is none."""
     fields = read_object(body)
     context = fields.get("requestContext") if fields else None
     if fields is None or not isinstance(context, dict) or "version" not in fields:
@@ -89,7 +90,7 @@ def read_record(body: str) -> Record | None:
 def _payload(body: str) -> str | None:
     try:
         return _member_text(body, "requestPayload")
-    except RecursionError:  # as deep as could just be read
+    except RecursionError:  # nested as deeply as could just be read
         return None
 
 
@@ -121,7 +122,7 @@ def read_request(target_arn: str, body: str) -> Request | None:
 
 
 def _resource(fields: Mapping[str, Any], place: str) -> str:
-    """The resource that the call names, with a function's qualifier, which stands beside it."""
+    """The resource that the call names, with a function's qualifier, which is in another field."""
     name, qualifier = fields.get(place), fields.get("Qualifier")
     if not isinstance(name, str):
         return ""
@@ -138,7 +139,7 @@ _BETWEEN = re.compile(r"[ \t\n\r]*")
 
 
 def read_object(text: str) -> dict[str, Any] | None:
-    """The JSON object that a text is; None where it is anything else."""
+    """The JSON object in a text; None if the text is anything else."""
     try:
         read = _DECODER.decode(text)
     except (ValueError, RecursionError):
@@ -147,15 +148,15 @@ def read_object(text: str) -> dict[str, Any] | None:
 
 
 def _member_text(text: str, name: str) -> str | None:
-    """The text of one member of the JSON object that `text` is, the last of its name, as it stands there.
+    """The exact text of one member of the JSON object in `text`: the last with this name.
 
-    Reading and writing it again would change numbers that Python has no exact value for.
+    To parse and write it again would change numbers for which Python has no exact value.
     """
     found = None
     place = _after_blanks(text, _after_blanks(text, 0) + 1)
     while text[place] == '"':
         member, place = _DECODER.raw_decode(text, place)
-        start = _after_blanks(text, _after_blanks(text, place) + 1)  # behind the colon
+        start = _after_blanks(text, _after_blanks(text, place) + 1)  # after the colon
         _, end = _DECODER.raw_decode(text, start)
         if member == name:
             found = text[start:end]
@@ -170,7 +171,7 @@ def _after_blanks(text: str, place: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The findings about a letter: the target that failed, if it is listed, and why the letter still can't go back."""
+    """The findings about a letter: the target that failed, if listed, and why the letter still can't go back."""
 
     target: Target | None = None
     request_id: str | None = None
@@ -191,10 +192,10 @@ def _found(
 
 
 def recognise(letter: Letter, origin: Origin, targets: Sequence[Target]) -> Letter:
-    """The letter with the place of the target that failed it as its `source_arn`, or with why it is `unfit`.
+    """The letter with the place of the target that failed it as its `source_arn`, or with the reason why it is `unfit`.
 
-    A letter that SQS moved here is of the queue that SQS names, which is served where it is one of the targets.
-    A queue's letters are left as they are.
+    A letter that SQS moved here belongs to the queue that SQS names, which is served if it is one of the targets. A
+    queue's letters are left unchanged.
     """
     if origin not in _FINDERS:
         return letter
@@ -212,7 +213,7 @@ def recognise(letter: Letter, origin: Origin, targets: Sequence[Target]) -> Lett
 
 
 def _of_sns(letter: Letter, targets: Sequence[Target]) -> Found:
-    """A raw letter holds nothing of SNS: only where there is one target, it is known whose it is."""
+    """A raw letter holds nothing from SNS: its target is known only if there is just one."""
     envelope = read_envelope(letter.body)
     if envelope is None:
         target = _only(targets)
@@ -222,13 +223,13 @@ def _of_sns(letter: Letter, targets: Sequence[Target]) -> Found:
         target = None
     if target is None or target.kind is not TargetKind.FUNCTION:
         return _found(target)
-    # SNS delivers to functions in its envelope and in no other way.
+    # SNS delivers to functions only in its envelope.
     names_subscription = envelope and (envelope.subscription or target.subscription)
     return _found(target, lacks_some=not names_subscription)
 
 
 def _subscribes(target: Target, envelope: Envelope) -> bool:
-    """Whether the envelope is of the target's topic and subscription; a subscription that is not listed may be any."""
+    """Whether the envelope is from the target's topic and subscription; if none is listed, any subscription fits."""
     if target.subscription is None:
         return True
     topic = target.subscription.rpartition(":")[0]
@@ -273,7 +274,7 @@ def _of_schedule(letter: Letter, targets: Sequence[Target]) -> Found:
 
 
 def _of_queue(letter: Letter, targets: Sequence[Target]) -> Found:
-    """A message that a target queue's own consumer failed, and that was parked: there its metadata is all that tells."""
+    """A parked message that a target queue's own consumer failed: only its metadata tells where it belongs."""
     named = letter.metadata.queue if letter.metadata else None
     return _found(
         _only(one for one in targets if one.kind is TargetKind.QUEUE and one.name == named)
@@ -307,7 +308,7 @@ def _covers(target: Target, arn: str) -> bool:
 
 
 def _spellings(target: Target, schedule_arn: str) -> set[str]:
-    """Return the names that a call of this schedule may give this target: a local function needs no full ARN."""
+    """Return the names that a call of this schedule may use for this target: a local function needs no full ARN."""
     arn = target.place
     if target.kind is TargetKind.FUNCTION:
         _, _, _, region, account, _, name = arn.split(":", 6)
@@ -338,8 +339,8 @@ _NEEDED = ("MessageId", "TopicArn", "Message", "Timestamp")
 class Envelope:
     """SNS's envelope around a message: `fields` as they are in the body, and the `subscription` of the delivery.
 
-    `is_notification`: it is whole, holds a message, and names no subscription of another topic. What is not is for
-    nobody: neither an envelope that can be given, nor a raw message.
+    `is_notification`: it is complete, holds a message, and names no subscription of another topic. Any other envelope
+    can't be delivered, neither as an envelope nor as a raw message.
     """
 
     fields: Mapping[str, Any]
@@ -348,13 +349,13 @@ class Envelope:
 
     @property
     def topic(self) -> str:
-        """The ARN that it names as its topic; of a notification never empty."""
+        """The ARN that it names as its topic; never empty for a notification."""
         named = self.fields.get("TopicArn")
         return named if isinstance(named, str) else ""
 
 
 def read_envelope(body: str) -> Envelope | None:
-    """SNS's envelope; None where the body is none, as a raw message is.
+    """SNS's envelope; None if the body is none, but a raw message.
 
     A body that asks for a confirmation is an envelope whatever else it holds: an endpoint may act on it.
     https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html

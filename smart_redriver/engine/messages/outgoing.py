@@ -1,4 +1,4 @@
-"""Letters on their way to a queue: the entries of a SendMessageBatch, cut into calls, and what became of them."""
+"""Letters on their way to a queue: the entries of a SendMessageBatch, split into calls, and their results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from smart_redriver.engine.messages.letter import (
 ENTRIES_PER_CALL = 10
 BYTES_PER_CALL = 1_048_576
 
-#: `DelaySeconds` of SendMessage ends here; what is longer is held in the DLQ until this much remains.
+#: The most that SendMessage's `DelaySeconds` allows; a letter with a longer delay is held in the DLQ until this much
+#: remains.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
 MAX_SQS_DELAY = timedelta(seconds=900)
 
@@ -39,12 +40,12 @@ class Outgoing:
     for `salt` see `Entry`.
 
     Attributes:
-        before: the letter as it lies there, where a person has edited it.
+        before: the letter as it is in the queue, if a person has edited it.
         metadata_attribute: the metadata as the message carries it.
-        may_carry_metadata: nothing may be added to what goes to some destinations.
-        may_return: it can come back from its destination, and is to be known then.
-        carries_metadata: whether the message has room for its metadata; if not, it stays untouched.
-        leaves_metadata: so that the ledger has to keep the metadata.
+        may_carry_metadata: false for destinations whose messages must not get additions.
+        may_return: it can come back from its destination, and must be recognised then.
+        carries_metadata: whether the message has room for its metadata; if not, it stays unchanged.
+        leaves_metadata: whether the ledger has to keep the metadata.
         size: bytes of the message, with its metadata if it carries it.
 
     """
@@ -62,7 +63,7 @@ class Outgoing:
     size: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Reckon once what is asked for several times."""
+        """Compute once what is asked for several times."""
         self.metadata_attribute = metadata_attribute(self.metadata)
         without = self.letter.size
         with_metadata = without + attribute_size(METADATA_ATTRIBUTE, self.metadata_attribute)
@@ -79,15 +80,15 @@ class Outgoing:
 
     @property
     def deduplication_id(self) -> str:
-        """The same whenever this copy is sent on as often redriven, with this content, by what one ledger knows.
+        """The same for every send of this copy with the same redrive count, content and ledger entry.
 
-        So a FIFO queue swallows what a crash between send and record repeats within five minutes, and nothing else. A
-        digest, as a message id out of a file may be too long to stand in it.
+        So a FIFO queue drops the sends that a crash between send and record repeats within five minutes, and no others.
+        It is a digest because a message id from a file may be too long for it.
         https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagededuplicationid-property.html
         """
         digest = sha256()
         for part in self._told_apart_by():
-            digest.update(b"%d:" % len(part))  # or "ab", "c" were the same as "a", "bc"
+            digest.update(b"%d:" % len(part))  # or "ab", "c" would be the same as "a", "bc"
             digest.update(part)
         return digest.hexdigest()
 
@@ -106,11 +107,11 @@ class Sent:
     """The result of a send.
 
     Attributes:
-        new_ids: of what was accepted, the new MessageId by the letter's own.
+        new_ids: for accepted letters, the new MessageId by the letter's own.
         faults: what was not accepted.
-        bounced: what its target took and answered with a failure, with the answer: at fault may be either.
-        healed: what was made good by another try, to be told and to count as nothing: the transient faults of
-            entries that were accepted then, and one fault for each call that was refused as a whole and split.
+        bounced: letters that their target took and answered with a failure, with the answer: either may be at fault.
+        healed: faults that another try repaired; they are logged but don't count: the transient faults of entries that
+            were then accepted, and one fault for each call that was refused as a whole and split.
 
     """
 
@@ -123,20 +124,20 @@ class Sent:
     def refused(self) -> EntryFault | None:
         """The first fault that lies with the destination: access, its key, or the queue is gone.
 
-        None where all was accepted, or what was not is to blame on the letter itself (`is_of_content`) or on a
-        moment's trouble of AWS (`is_transient`): neither says anything about the consumer.
+        None if all letters were accepted, or if the others failed through their content (`is_of_content`) or a
+        temporary AWS problem (`is_transient`): neither says anything about the consumer.
         """
         return next((fault for fault in self.faults if fault.is_refusal), None)
 
     def add(self, part: Sent) -> None:
-        """Add what became of another part of the same send."""
+        """Add the results of another part of the same send."""
         self.new_ids |= part.new_ids
         self.bounced |= part.bounced
         self.faults += part.faults
         self.healed += part.healed
 
     def make_good(self, second: Sent) -> None:
-        """Put what became of a second try in the place of the first's faults."""
+        """Replace the first try's faults with the results of a second try."""
         still_failed = {fault.key for fault in second.faults}
         self.healed += [fault for fault in self.faults if fault.key in second.new_ids]
         self.faults = [
@@ -148,7 +149,7 @@ class Sent:
 def in_calls(
     outgoing: Sequence[Outgoing], entries: int = ENTRIES_PER_CALL
 ) -> Iterator[list[Outgoing]]:
-    """Cut into calls of at most so many entries and 1 MiB together."""
+    """Split into calls of at most `entries` entries and 1 MiB together."""
     few: list[Outgoing] = []
     size = 0
     for one in outgoing:
@@ -173,11 +174,11 @@ def send_entry(one: Outgoing, *, is_fifo: bool) -> dict[str, Any]:
     if letter.group_id is not None:
         entry["MessageGroupId"] = letter.group_id
     if is_fifo:
-        # No delay of its own: SQS refuses one. A letter of no group is a group by itself.
+        # No delay per message: SQS refuses one. A letter without a group is a group by itself.
         entry.setdefault("MessageGroupId", letter.original_id)
         entry["MessageDeduplicationId"] = one.deduplication_id
     else:
-        # Said even where it is none: the queue may have a delay of its own, and a canary is to go at once.
+        # Set even if it is zero: the queue may have a delay of its own, and a canary must go at once.
         entry["DelaySeconds"] = whole_seconds(one.delay)
     # Set for every entry: without it each message would take the re-driver's own trace, Lineage included.
     if trace_header := without_lineage(letter.trace_header):
@@ -197,5 +198,5 @@ def _sendable(attribute: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def whole_seconds(duration: timedelta) -> int:
-    """A duration as SQS takes it: whole seconds, 0 for one that is over."""
+    """A duration in SQS's form: whole seconds, 0 if it is over."""
     return max(0, round(duration.total_seconds()))

@@ -7,12 +7,12 @@ from datetime import timedelta
 
 from smart_redriver.engine.config.targets import is_fifo
 
-#: Messages of a queue that may be in flight, hidden ones included. Beyond them a long poll is empty, and no error.
+#: Messages of a queue that may be in flight, hidden ones included. Beyond that a long poll is empty, without an error.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
 MOST_IN_FLIGHT = 120_000
-#: So many are hidden for later at most: the rest of the limit is for letters in hand, and for a count that is late.
+#: At most this many are hidden for later: the rest of the limit is for letters in hand, and for late counts.
 MOST_HIDDEN = MOST_IN_FLIGHT // 2
-#: With so many in flight, an empty answer may be the limit's.
+#: With this many in flight, the limit may be the cause of an empty answer.
 MANY_IN_FLIGHT = MOST_IN_FLIGHT * 5 // 6
 
 
@@ -20,7 +20,7 @@ MANY_IN_FLIGHT = MOST_IN_FLIGHT * 5 // 6
 class QueueFacts:
     """The answer of GetQueueAttributes for one queue. Counts are about a minute old.
 
-    `dying`: producers' messages that have come to the DLQ within seconds; None where counts are older than that.
+    `dying`: producers' messages that came to the DLQ within seconds; None if counts are older than that.
     """
 
     arn: str
@@ -46,7 +46,7 @@ class QueueFacts:
 
     @property
     def hidden(self) -> int:
-        """The number of messages that nobody can receive for now: in hand, or delayed, as a renewed letter is."""
+        """The number of messages that can't be received for now: in hand, or delayed like a renewed letter."""
         return self.in_flight + self.delayed
 
     @property
@@ -56,5 +56,5 @@ class QueueFacts:
 
     @property
     def can_seem_empty(self) -> bool:
-        """Whether an answer without letters may hide that there are some."""
+        """Whether an empty answer may hide that there are letters."""
         return self.in_flight >= MANY_IN_FLIGHT

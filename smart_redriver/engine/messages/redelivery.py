@@ -1,8 +1,8 @@
-"""Makes the delivery that a target gets for a letter: what it got before, as far as the letter shows. Pure.
+"""Makes the delivery that a target gets for a letter: the same as before, as far as the letter shows. Pure.
 
-Nothing is added that the target was not given before; the metadata stays in the ledger. What can't be the same is said
-with each function. A letter that does not hold what a target needs raises ValueError: `origins` finds most of them
-before, the others are a fault of the letter's content.
+Nothing new is added; the metadata stays in the ledger. Each function says what can't be the same. A letter that does
+not hold what its target needs raises ValueError: `origins` finds most of these before, and the others are a fault of
+the letter's content.
 """
 
 from __future__ import annotations
@@ -33,9 +33,7 @@ _MARKS = {Origin.EVENTBRIDGE: "RULE_ARN", Origin.SCHEDULER: "SCHEDULE_ARN"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """An execution to be started. `is_named_by_us`: its name is of this delivery,
-    so that one of the name is this one.
-    """
+    """An execution to start. `is_named_by_us`: the name is this delivery's, so an execution of that name is this one."""
 
     name: str
     input: str
@@ -45,10 +43,9 @@ class Execution:
 def message_for_queue(letter: Letter, origin: Origin) -> Letter:
     """The message of a queue, as a letter: body and the publisher's attributes as they are.
 
-    Rules and schedules put attributes on the letter that tell of the failure; the queue was to get the body alone. What
-    SQS moved from the queue is the message that the queue had.
-    A schedule's own SendMessage gives body, attributes and group; its delay was before the first try, and is over.
-    New: MessageId, time of sending, receive count.
+    Rules and schedules add attributes about the failure to the letter; the queue gets only the body. A letter that SQS
+    moved from the queue is the queue's own message. A schedule's own SendMessage gives body, attributes and group; its
+    delay applied to the first try, and is over. New: MessageId, time of sending, receive count.
     """
     if (mark := _MARKS.get(origin)) is None or text_of(letter.attributes, mark) is None:
         return letter
@@ -67,8 +64,8 @@ def message_for_queue(letter: Letter, origin: Origin) -> Letter:
 def event_for_function(letter: Letter, origin: Origin, target: Target) -> bytes:
     """The event of a function, JSON.
 
-    An asynchronous invocation's own event, to the letter; of SNS its event with what the envelope holds; of a rule or
-    schedule what is in the letter. New: the request id, and no client context.
+    For an asynchronous invocation, its own event, character by character; for SNS, its event with the envelope's
+    content; for a rule or schedule, the letter's content. New: the request id, and no client context.
     """
     if origin is Origin.SNS:
         return _sns_event(letter, target)
@@ -87,10 +84,10 @@ def record_for_stream(letter: Letter) -> bytes:
 
 
 def execution_of(one: Outgoing, origin: Origin) -> Execution:
-    """The execution that a rule or a schedule was to start.
+    """The execution that a rule or a schedule had to start.
 
-    Its name is the same whenever this letter is given as often as before, so that what a crash repeats is refused. A
-    schedule's own call may have named it; that name stays. A digest's 64 characters are no more than a name may have.
+    Its name is the same for the same letter and redrive count, so that a start that a crash repeats is refused. If a
+    schedule's own call named it, that name stays. A digest's 64 characters fit into a name.
     https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
     """
     ours = one.deduplication_id
@@ -121,7 +118,7 @@ def publication_of(letter: Letter, origin: Origin) -> dict[str, Any]:
 
 
 def _sns_event(letter: Letter, target: Target) -> bytes:
-    """The event that SNS makes of its envelope for a function, whose names differ a little from the envelope's."""
+    """The event that SNS makes of its envelope for a function; its names differ a little from the envelope's."""
     envelope = read_envelope(letter.body)
     subscription = _subscription(envelope, target)
     if envelope is None or not envelope.is_notification or subscription is None:
@@ -145,7 +142,7 @@ def _subscription(envelope: Envelope | None, target: Target) -> str | None:
 
 
 def _sns_part(envelope: Envelope) -> dict[str, Any]:
-    """Version and signature go together as they are: of a topic with signatures of version 2, SNS itself gives 1."""
+    """Version and signature stay together unchanged: for a topic with version 2 signatures, SNS itself gives 1."""
     fields = envelope.fields
     return {
         "Type": fields["Type"],
@@ -175,7 +172,7 @@ def _json(value: object) -> bytes:
 
 
 def _request(letter: Letter, origin: Origin) -> Request | None:
-    """The call that a schedule's universal target was to be; None where the body is what was to be handed over."""
+    """The call of a schedule's universal target; None if the body itself is the content."""
     if origin is not Origin.SCHEDULER:
         return None
     return read_request(text_of(letter.attributes, "TARGET_ARN") or "", letter.body)
@@ -195,7 +192,7 @@ _TYPE = re.compile(r"(String|Number|Binary)(\.[^\ud800-\udfff]+)?")
 
 
 def attributes_of(given: object) -> dict[str, Attribute]:
-    """The attributes. Raises ValueError for what is none."""
+    """The attributes. Raises ValueError for anything else."""
     if given is None:
         return {}
     if not isinstance(given, dict):
@@ -210,7 +207,7 @@ def _name(given: str) -> str:
 
 
 def _attribute(given: object) -> Attribute:
-    """An empty value is none: AWS refuses it."""
+    """One attribute. An empty value is none: AWS refuses it."""
     fields = given if isinstance(given, dict) else {}
     kind = fields.get("DataType")
     named = _TYPE.fullmatch(kind) if isinstance(kind, str) else None
@@ -229,13 +226,13 @@ USER_AGENT = "Amazon Simple Notification Service Agent"
 
 #: Values that a header may have.
 _PLAIN = re.compile(r"[\x21-\x7e]{1,512}")
-#: Characters that stay as they are in a path with its query; all others are not ASCII.
+#: Characters that stay unchanged in a path with its query; all others are not ASCII.
 _IN_PATHS = "".join(map(chr, range(0x21, 0x7F)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
-    """A POST: the path with its query, and what is sent."""
+    """A POST: the path with its query, and the content."""
 
     path: str
     headers: Mapping[str, str]
@@ -245,8 +242,9 @@ class Post:
 def post_of(letter: Letter, target: Target) -> Post:
     """The POST that SNS makes of a letter: its body, and SNS's headers.
 
-    A raw letter does not tell SNS's message id: the letter's own stands for it. Names that it does not tell either
-    are left out. Raises ValueError for what SNS's own words make more than a message of. https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html#http-header
+    A raw letter does not hold SNS's message id, so the letter's own takes its place. Other missing names are left out.
+    Raises ValueError for an SNS envelope that is no notification.
+    https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html#http-header
     """
     headers = {
         **_headers(letter, target),
