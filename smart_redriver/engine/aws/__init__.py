@@ -1,1 +1,1 @@
-"""The adapters: boto3 in, values of the core out."""
+"""The adapters: boto3 in, the core's values out."""

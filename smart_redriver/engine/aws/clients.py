@@ -1,8 +1,10 @@
-"""The boto3 clients of the function, set up for a pass: short time-outs, botocore's own retries; the bus by which it
-tells other queues that a consumer is well again; and what calls to AWS fail with, named once for the report and the log.
+"""The function's boto3 clients, set up for a pass with short time-outs and botocore's own retries.
 
-A whole call that failed is raised as `CallFailed`, where a pass can't go on without its answer. One entry of a batch that
-was not accepted is returned as an `EntryFault`, since the others were.
+The module also has the bus that tells other queues that a consumer is well again, and the errors of calls to AWS, named
+once for the report and the log.
+
+If a whole call fails and a pass can't go on without its answer, `CallFailed` is raised. If one entry of a batch is not
+accepted, an `EntryFault` is returned, because the others were.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from smart_redriver.engine.config.recovery import BY, DETAIL_TYPE, RECOVERED, SOURCE
 from smart_redriver.engine.errors import CallFailed, EntryFault
 
-#: Rounds that a pass has under way at once. A call to AWS takes ten milliseconds or so, of which Python works
-#: for less than one: two dozen calls that wait keep one processor busy (docs/benchmarks).
+#: Rounds that a pass has under way at once. A call to AWS takes about ten milliseconds, and Python works for less than
+#: one of them: two dozen waiting calls keep one processor busy (docs/benchmarks).
 WORKERS = 24
 
 #: A call that hangs must not eat the pass: three tries of at most seven seconds each.
@@ -36,13 +38,13 @@ CONFIG = Config(
     # SQS and DynamoDB validate requests, too. Botocore's own validation costs a third of the work of a call with
     # a batch in it; tests/engine runs a pass with it on.
     parameter_validation=False,
-    # Given here, it is not put together anew, twice for each call.
+    # Given here, so that botocore does not build it twice for each call.
     user_agent=f"smart-redriver Boto3/{boto3.__version__} Botocore/{botocore.__version__}",
 )
 
 
 def _longest_call(config: Any) -> timedelta:
-    """Every try times out, and before each but the first botocore waits as long as it may: 1 s, 2 s, 4 s, ... 20 s.
+    """The time if every try times out and botocore waits its longest before each further one: 1 s, 2 s, 4 s, ... 20 s.
 
     https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
     """
@@ -51,14 +53,14 @@ def _longest_call(config: Any) -> timedelta:
     return timedelta(seconds=tries * (config.connect_timeout + config.read_timeout) + waits)
 
 
-#: The longest that one call can take when nothing answers; what follows a deadline has to leave room for it. An
-#: answer that drips (`read_timeout` counts from byte to byte), or that asks for up to 5 s more before the next try
+#: The longest time that one call takes without an answer; work after a deadline must leave room for it. An answer that
+#: drips (`read_timeout` counts from byte to byte), or that asks for up to 5 s more before the next try
 #: (`x-amz-retry-after`, in newer versions of botocore), can take longer.
 LONGEST_CALL = _longest_call(CONFIG)
 
 
 def sqs_client() -> Any:
-    """An SQS client whose sends carry no trace of the re-driver's own.
+    """An SQS client whose sends don't carry the re-driver's own trace.
 
     In Lambda, botocore adds the function's trace, `Lineage` included, to every call, and SQS gives it to each
     message of a SendMessageBatch that has none. Lambda's recursion guard counts hops in it.
@@ -72,9 +74,7 @@ def sqs_client() -> Any:
 
 
 def target_client(service: str, region: str) -> Any:
-    """A client of a service that letters are given back to, whose calls carry no trace of the re-driver's own
-    either.
-    """
+    """A client of a service that letters go back to, whose calls don't carry the re-driver's own trace either."""
     client = boto3.client(service, region, config=CONFIG)  # type: ignore[call-overload]  # any of the targets' services
     client.meta.events.register_last("before-call", _without_own_trace)
     return client
@@ -97,7 +97,7 @@ def client(service: str) -> Any:
 
 
 class OnFirstUse:
-    """A client that is made when something is first asked of it: few passes ask CloudWatch anything."""
+    """A client that is made on its first use: few passes ask CloudWatch anything."""
 
     #: boto3 makes one client at a time only, and rounds side by side may each be the first to ask.
     #: https://docs.aws.amazon.com/boto3/latest/guide/resources.html#multithreading-or-multiprocessing-with-resources
@@ -119,7 +119,7 @@ def _without_own_trace(params: dict[str, Any], **_: Any) -> None:
 
 
 class EventsClient(Protocol):
-    """The call of a boto3 EventBridge client that is made here."""
+    """The call to a boto3 EventBridge client that is made here."""
 
     @property
     def put_events(self) -> Callable[..., Any]: ...
@@ -132,7 +132,7 @@ class RecoveryEvents:
         self._events = events
 
     def tell(self, downstream: str, *, by: str) -> None:
-        """Say that it is well again, by the word of `by`. Raises CallFailed."""
+        """Announce that it is well again, according to `by`. Raises CallFailed."""
         detail = json.dumps({RECOVERED: [downstream], BY: by})
         with naming("PutEvents"):
             answer = self._events.put_events(
@@ -163,7 +163,7 @@ def naming(call: str) -> Iterator[None]:
 class BatchAnswer:
     """The results of the entries of one batch call, by their place in it.
 
-    `failed_as_a_whole`: there was no answer about single entries, and each has the call's own fault.
+    `failed_as_a_whole`: there was no answer about single entries, so each has the call's own fault.
     """
 
     message_ids: dict[int, str] = field(default_factory=dict)
@@ -176,7 +176,7 @@ def batch(
 ) -> BatchAnswer:
     """Make one SQS batch call. Every entry, known by its key, is accepted or has a fault; nothing is raised.
 
-    `request` takes the entries under boto3's name for them; their Ids are their places.
+    `request` takes the entries under boto3's name for them; their Ids are their positions.
     """
     numbered = [{"Id": str(index), **entry} for index, entry in enumerate(entries)]
     try:
@@ -198,7 +198,7 @@ def batch(
 
 
 def _fault(call: str, key: str, entry: dict[str, Any]) -> EntryFault:
-    """The fault of an entry that was refused, or that the answer does not speak of."""
+    """The fault of an entry that was refused or that the answer does not mention."""
     code = _plain(str(entry.get("Code", "NoAnswer")))
     return EntryFault(call=call, key=key, code=code, detail=str(entry.get("Message", "")))
 

@@ -5,9 +5,9 @@ A dataclass says what its item holds, by the types of its fields:
     str -> S    int, float -> N    bool -> BOOL    datetime -> S, ISO 8601, UTC    str Enum -> S
     tuple[X, ...] -> L    dataclass -> M    X | None -> X, or nothing at all
 
-A field that is added to a dataclass is written and read without a word here. What an item lacks takes the field's
-default, what it has too much is passed over: items of older and newer versions can be read. Here are also the keys, and
-the names that are not the fields' own.
+A field that is added to a dataclass is written and read without a change here. If an item lacks a field, the field
+takes its default; unknown attributes are ignored. So items of older and newer versions can be read. This module also
+has the keys, and the names that differ from the fields'.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class Record(Generic[R]):
 
     Args:
         names: attributes whose names are not their fields' in CamelCase, by field.
-        needed: fields that every version wrote, although they have a default.
-        left_out: fields that stand elsewhere, as in the key.
-        unsaid: fields that are not written where they have their default.
-        codecs: types that are not written as their kind usually is.
+        needed: fields that every version wrote although they have a default.
+        left_out: fields that are stored elsewhere, as in the key.
+        unsaid: fields that are not written if they have their default.
+        codecs: types with their own form.
 
     """
 
@@ -91,7 +91,7 @@ class Record(Generic[R]):
         return item
 
     def decode(self, item: Item, **elsewhere: Any) -> R:
-        """The record in `item`, with what was left out. Raises KeyError or ValueError where no version wrote it."""
+        """The record in `item`, plus fields left out. Raises KeyError or ValueError if no version wrote it."""
         values = elsewhere
         for field, attribute, decode, is_needed in self._read:
             value = item.get(attribute)
@@ -133,12 +133,12 @@ def _fraction(value: float) -> str:
 
 
 def to_iso(instant: datetime) -> str:
-    """A moment as items have it: ISO 8601, UTC."""
+    """A moment in items' form: ISO 8601, UTC."""
     return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def from_iso(text: str) -> datetime:
-    """The moment that an item has; UTC where a person wrote it without a zone. Raises ValueError for any other text."""
+    """The moment in an item's text; UTC if a person wrote it without a zone. Raises ValueError for any other text."""
     instant = datetime.fromisoformat(text)
     return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
 
@@ -178,13 +178,13 @@ def lease_key(queue: str) -> Item:
 def message_key(message_id: str, within: str = "") -> Item:
     """The key of a letter's ledger entry, or of the metadata kept for one copy of it.
 
-    `within`: the queue, where another queue of the table may have a letter with the same id; empty for ids of SQS.
+    `within`: the queue, if another queue of the table may have a letter with the same id; empty for SQS's ids.
     """
     return _letter_key("MESSAGE", message_id, within)
 
 
 def failure_key(message_id: str, within: str = "") -> Item:
-    """The key of what a consumer reported of a letter's last failure. `within`: see `message_key`."""
+    """The key of a consumer's report on a letter's last failure. `within`: see `message_key`."""
     return _letter_key("FAILURE", message_id, within)
 
 
@@ -200,17 +200,17 @@ def _letter_key(kind: str, message_id: str, within: str) -> Item:
 
 
 def pass_key(queue: str) -> Item:
-    """The key of the report of a process's last pass, which no log group has."""
+    """The key of the report of a process's last pass, which is in no log group."""
     return {"PK": {"S": f"LAST_PASS#{queue}"}}
 
 
 def hint_key(queue: str) -> Item:
-    """The key of what somebody said last of a queue's consumer."""
+    """The key of the last hint about a queue's consumer."""
     return {"PK": {"S": f"HINT#{queue}"}}
 
 
 def hint_to_item(queue: str, hint: Hint) -> Item:
-    """The state table's item of `hint`, to be forgotten once it says nothing any more."""
+    """The state table's item for `hint`, which expires once the hint says nothing any more."""
     return _HINT.encode(hint) | _ends(hint.at + 2 * HINT_LASTS) | hint_key(queue)
 
 
@@ -229,17 +229,17 @@ def circuit_from_item(queue: str, item: Item) -> Circuit:
     return _CIRCUIT.decode(item, queue=queue)
 
 
-#: Statuses that the first edition does not know, with its words for them: one that it can't read ends its pass.
+#: Statuses that the first edition does not know, with its words for them: an unreadable status would end its pass.
 _FIRST_CALLED: dict[Status, Item] = {
     Status.FAILED: {"Status": {"S": Status.RETURNED.value}},
     Status.SUCCEEDED: {"Status": {"S": Status.REDRIVEN.value}},
 }
-#: The attribute that has the real status beside such a word.
+#: The attribute that holds the real status beside such a word.
 _REPORTED = "ReportedStatus"
 
 
 def entry_to_item(entry: Entry, now: datetime, within: str = "") -> Item:
-    """The state table's item of `entry`, to be forgotten some time after the letter can have expired."""
+    """The state table's item for `entry`, which expires some time after the letter must have expired."""
     item = _ENTRY.encode(entry) | _forgotten(now) | message_key(entry.original_id, within)
     if entry.status in _FIRST_CALLED:
         item |= {_REPORTED: item["Status"]} | _FIRST_CALLED[entry.status]
@@ -256,18 +256,18 @@ def entry_from_item(item: Item) -> Entry:
 def kept_metadata_to_item(
     message_id: str, metadata: RedriveMetadata, now: datetime, within: str = ""
 ) -> Item:
-    """The item that keeps the metadata for a copy which has no room to carry it."""
+    """The item that keeps the metadata for a copy that has no room to carry it."""
     return {"Trail": {"S": metadata.encode()}} | _forgotten(now) | message_key(message_id, within)
 
 
 def kept_metadata_from_item(item: Item) -> RedriveMetadata | None:
-    """The metadata kept in `item`; None when it is a ledger entry."""
+    """The metadata kept in `item`; None if it is a ledger entry."""
     text = item.get("Trail", {}).get("S")
     return RedriveMetadata.decode(text) if text else None
 
 
 def failure_to_item(failure: ReceivedOutcome, until: datetime, within: str = "") -> Item:
-    """The item of how a letter failed, kept until then; apart from its entry, which is read and written far oftener."""
+    """The item for a letter's failure, kept until `until`; its entry is separate, being used far more often."""
     described = _FAILURE.encode(failure.outcome) | {"ReportedTimestamp": {"S": to_iso(failure.at)}}
     return described | _ends(until) | failure_key(failure.outcome.original_id, within)
 
@@ -289,14 +289,15 @@ def _ends(at: datetime) -> Item:
 _VERDICTS = {one.value[0]: one for one in Verdict}
 
 
-#: Between what later versions keep of a judged batch, within its verdict.
+#: The separator of what later versions keep about a judged batch, within its verdict.
 _MORE = "~"
 
 
 def _judged_to_text(judged: Judged) -> str:
-    """`id:generation:verdict:returned:overturned_at`, as the first edition has it,
-    which looks at its verdict's first letter and whether it ends with `!`: all that was added since stands between the
-    two, so that a table of this version is read by that one.
+    """`id:generation:verdict:returned:overturned_at`, in the first edition's form.
+
+    That edition looks only at the verdict's first letter and at a final `!`. Everything added since stands between the
+    two, so that it can read a table of this version.
     """
     more: list[object] = [judged.size, int(judged.sent_at.timestamp()), judged.unaccounted]
     kept = _MORE.join(map(str, (judged.verdict.value[0], *more)))
@@ -306,12 +307,12 @@ def _judged_to_text(judged: Judged) -> str:
     return ":".join(map(str, fields))
 
 
-# Two hundred of them are read with every circuit, most of them again and again.
+# Every circuit has two hundred of these, and most are read again and again.
 @lru_cache(maxsize=4 * JUDGED_KEPT)
 def _judged_from_text(text: str) -> Judged:
     batch, generation, verdict, returned, overturned_at, *behind = text.split(":")
     within = verdict.rstrip("+?!").split(_MORE)[1:]
-    # The first edition kept none of these; one between it and this wrote them behind the rest.
+    # The first edition kept none of these; a later one wrote them after the rest.
     size, sent_at, *rest = within or behind or ("0", "0")
     (unaccounted,) = rest or ("0",)
     return Judged(
@@ -329,7 +330,7 @@ def _judged_from_text(text: str) -> Judged:
     )
 
 
-#: One short text each: there may be two hundred, and every KB written is a write unit.
+#: One short text for each: there may be two hundred, and every KB written is a write unit.
 _JUDGED = Codec(
     lambda judged: {"S": _judged_to_text(judged)}, lambda value: _judged_from_text(value["S"])
 )
@@ -378,6 +379,6 @@ _ENTRY = Record(
         "parked_at": "ParkedTimestamp",
     },
     left_out={"original_id"},
-    # A third of what is written for a letter that goes for the first time, and reads the same without.
+    # Without these, the entry of a letter that goes for the first time is a third smaller, and reads the same.
     unsaid={"salt", "is_permanent", "is_settled", "is_doubtful", "failed_tries", "tries_counted"},
 )

@@ -1,7 +1,7 @@
 """CloudWatch metrics of one pass, in the embedded metric format (EMF): log lines that CloudWatch reads.
 
-Each name costs money in every hour in which it appears, once for each queue. So there is one dimension, and
-what happened to no letter is not told: an idle queue has the metrics marked `always` and no others.
+Each name costs money in every hour in which it appears, once for each queue. So there is one dimension, and zero counts
+are left out: an idle queue has only the metrics marked `always`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from smart_redriver.engine.report import Outcome, Report
 NAMESPACE = "SmartRedriver"
 #: The only dimension: a source queue's name.
 QUEUE = "QueueName"
-#: A second one, of `LettersParked` alone, on top of its sum over all reasons.
+#: A second dimension, only for `LettersParked`, in addition to its sum over all reasons.
 REASON = "Reason"
 
-#: Names of the metrics to emit, separated by commas; all where the variable is missing.
+#: Names of the metrics to emit, separated by commas; all if the variable is missing.
 KEPT_VARIABLE = "METRICS_KEPT"
 
 #: HALF_OPEN lies between the two, so that a band over time shows how far the circuit is open.
@@ -77,7 +77,7 @@ def kept_metrics(environment: Mapping[str, str]) -> Container[str]:
 def emit(
     report: Report, kept: Container[str], called: Callable[[str], str] = lambda queue: queue
 ) -> None:
-    """Write the metrics of a pass to the log: one line a source queue, and one more for each reason of parking.
+    """Write the metrics of a pass to the log: one line for each source queue, and one for each reason for parking.
 
     `called`: see `Deployment.called`.
     """
@@ -90,7 +90,8 @@ def emit(
 def values(report: Report) -> dict[str, dict[Metric, list[float]]]:
     """The values in a report, by source queue and metric. A gauge that the pass could not read is left out, not zero.
 
-    Each circuit's state, window and verdicts are under its own queue's name, all else under the first one's.
+    Each circuit's state, window and verdicts are under its own queue's name, and all other values under the first
+    one's.
     """
     points = {report.queue: _worth_telling(_of_the_dlq(report))}
     for circuit in report.circuits:
@@ -113,7 +114,7 @@ def _of_circuit(report: Report, circuit: Mapping[str, Any]) -> dict[Metric, list
         WINDOW: [circuit["window"]],
     }
     if verdicts:
-        # Success and failure come together, or a share of them could not be computed.
+        # Success and failure are emitted together; otherwise a share of them could not be computed.
         points[VERDICTS_SUCCESS] = [verdicts.count(Verdict.SUCCESS.value)]
         points[VERDICTS_FAILURE] = [verdicts.count(Verdict.FAILURE.value)]
     return points | _worth_telling(
@@ -150,7 +151,7 @@ def _known(value: float | None) -> list[float]:
 
 
 def write(points: Mapping[Metric, list[float]], kept: Container[str], **dimensions: str) -> None:
-    """Write one line: these metrics, as far as they are kept, under these dimensions."""
+    """Write one line: these metrics, if they are kept, under these dimensions."""
     # An empty service: one from the environment would become a dimension that no alarm asks for.
     document = EphemeralMetrics(namespace=NAMESPACE, service="")
     for name, value in dimensions.items():

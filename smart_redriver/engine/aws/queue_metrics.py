@@ -1,6 +1,7 @@
 """CloudWatch's measurements of a source queue, minute by minute.
 
-One GetMetricData call of six or seven metrics a queue, made only when a verdict can depend on it. Each metric is paid for.
+One GetMetricData call with six or seven metrics a queue, made only when a verdict can depend on it: each metric costs
+money.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 """
 
@@ -19,12 +20,12 @@ PERIOD = timedelta(minutes=1)
 
 #: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html
 POINTS_PER_PAGE = 100_800
-#: Pages of one answer. What is asked for fits on one, which CloudWatch may still cut short.
+#: Pages of one answer. The requested points fit on one page, which CloudWatch may still cut short.
 MOST_PAGES = 10
 
 _MINUTE_SECONDS = int(PERIOD.total_seconds())
 
-#: Values by the number of their minute since the epoch: reckoned in whole numbers, as a pass reads hundreds of them.
+#: Values by the number of their minute since the epoch: whole numbers, because a pass reads hundreds of them.
 Points = dict[int, float]
 
 
@@ -38,7 +39,7 @@ class CloudWatchClient(Protocol):
 def metric_query(
     name: str, namespace: str, metric: str, statistic: str, **dimensions: str
 ) -> dict[str, Any]:
-    """A query for one figure, a value for each minute; its Id is `name`."""
+    """A query for one figure, with a value for each minute; its Id is `name`."""
     return {
         "Id": name,
         "MetricStat": {
@@ -59,7 +60,7 @@ def metric_query(
 def read_points(
     cloudwatch: CloudWatchClient, queries: Sequence[dict[str, Any]], first: int, end: int
 ) -> dict[str, Points]:
-    """Read all points of every figure, from one minute up to another. Raises CallFailed, even for some of them."""
+    """Read all points of every figure, from one minute to another. Raises CallFailed, even if only some are missing."""
     request: dict[str, Any] = {
         "StartTime": instant_of(first),
         "EndTime": instant_of(end),
@@ -73,7 +74,7 @@ def read_points(
         instants: Sequence[datetime] = ()
         minutes: Sequence[int] = ()
         for result in answer["MetricDataResults"]:
-            # As a rule all figures are of the same minutes.
+            # As a rule, all figures have the same minutes.
             if result.get("Timestamps", ()) != instants:
                 instants = result.get("Timestamps", ())
                 minutes = [minute_of(at) for at in instants]
@@ -88,7 +89,7 @@ def read_points(
 
 
 def _refuse_parts(statuses: Mapping[str, str], queries: Sequence[dict[str, Any]]) -> None:
-    """Raise CallFailed where the last word on a figure was not that it is complete."""
+    """Raise CallFailed unless every figure's last status was complete."""
     metrics = {query["Id"]: query["MetricStat"]["Metric"]["MetricName"] for query in queries}
     for name, status in statuses.items():
         if status != "Complete":
@@ -96,7 +97,7 @@ def _refuse_parts(statuses: Mapping[str, str], queries: Sequence[dict[str, Any]]
 
 
 def minute_of(instant: datetime) -> int:
-    """The number of its minute, in whatever zone it is told: boto3 gives times in that of the machine."""
+    """The number of its minute, whatever its time zone: boto3 uses the machine's."""
     return int(instant.timestamp() // _MINUTE_SECONDS)
 
 
@@ -124,7 +125,7 @@ _AGE = {"oldest_age_seconds": ("ApproximateAgeOfOldestMessage", "Maximum")}
 _UNAGED = _COUNTERS | _GAUGES
 _FIGURES = _UNAGED | _AGE
 
-#: The longest time whose metrics are read: as many minutes as fit on one page, ten days.
+#: The longest time whose metrics are read: the minutes that fit on one page, ten days.
 LONGEST = PERIOD * (POINTS_PER_PAGE // len(_FIGURES))
 
 
@@ -132,7 +133,7 @@ class SqsMetricsReader:
     """The metrics of source queues.
 
     Args:
-        standard: names of standard source queues. Nothing depends on the age of what they hold: theirs is not asked for.
+        standard: names of standard source queues. Nothing depends on the age of their messages, so it is not read.
 
     """
 
@@ -144,9 +145,8 @@ class SqsMetricsReader:
         """The queue's metrics from the minute of `start` (ten days ago at the most) up to `now`;
         `sqs:orders` is a target's name.
 
-        The minute that is not over yet is not among them, nor are the latest of which not all that was measured is
-        known. Raises CallFailed, also where CloudWatch has not told all that it knows: what is left out would read
-        as "nothing was deleted".
+        They leave out the current minute and the latest minutes that are not completely measured. Raises CallFailed,
+        also if CloudWatch returned only a part: a missing point would read as "nothing was deleted".
         """
         first, end = minute_of(max(start, now - LONGEST)), minute_of(now)
         if first >= end:
@@ -160,7 +160,7 @@ class SqsMetricsReader:
 
 
 def _minutes(first: int, last: int, points: Mapping[str, Points]) -> Iterator[Minute]:
-    """Every minute from the first to the last one; a counter without a point has counted nothing."""
+    """Every minute from the first to the last; a counter without a point has counted nothing."""
     sent, received, deleted = (points[name] for name in _COUNTERS)
     visible, in_flight, delayed = (points[name] for name in _GAUGES)
     oldest = points.get("oldest_age_seconds", {})

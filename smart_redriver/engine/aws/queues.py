@@ -26,8 +26,8 @@ from smart_redriver.engine.reports.outcomes import OutcomeMessage
 class DeadLetters:
     """A queue of letters.
 
-    `sources` are the names of what they can be of, whose metadata is believed. `recognise` tells what a letter is of
-    where SQS does not.
+    `sources` are the names of the sources that letters can be from; only metadata with these names is believed.
+    `recognise` finds a letter's source if SQS does not name it.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class DeadLetters:
         return [self._recognise(one) for one in letters] if self._recognise else letters
 
     def delete(self, letters: Iterable[Letter]) -> list[EntryFault]:
-        """Delete letters; what comes back was not deleted."""
+        """Delete letters; return those that were not deleted."""
         return self._queue.delete(letters)
 
     def hide(self, letters: Iterable[tuple[Letter, timedelta]]) -> list[EntryFault]:
-        """Keep letters, hidden for a time from now; zero releases at once. What comes back was not changed."""
+        """Keep letters, hidden for a time from now; zero releases them at once. Return those that were not changed."""
         return self._queue.hide(letters)
 
     def check_move(self, arn: str) -> MoveCheck:
@@ -66,12 +66,12 @@ class DeadLetters:
         return self._queue.check_move(arn)
 
     def renew(self, outgoing: Sequence[Outgoing]) -> Sent:
-        """Send letters that lie in it to it once more, see `SqsQueue.send`."""
+        """Send letters that are in the queue to it once more: see `SqsQueue.send`."""
         return self._queue.send(outgoing)
 
 
 class ParkingLot(DeadLetters):
-    """The queue that holds letters for a person: letters of another are sent to it, too."""
+    """The queue that holds letters for a person: another queue's letters are sent to it, too."""
 
     def park(self, outgoing: Sequence[Outgoing]) -> Sent:
         """Send letters to it, see `SqsQueue.send`."""
@@ -79,10 +79,10 @@ class ParkingLot(DeadLetters):
 
 
 def letter_of(message: Message, sources: Set[str]) -> Letter:
-    """The letter that a message is: its metadata taken out of its attributes, where one of `sources` can have sent it."""
+    """The letter in a message: its metadata is taken out of its attributes if one of `sources` can have sent it."""
     attributes = dict(message.attributes)
     source_arn = message.system.get("DeadLetterQueueSourceArn")
-    # SQS tells where it moved a letter from; one that was sent here can be of any of the sources.
+    # SQS says where it moved a letter from; a letter that was sent here can be from any of the sources.
     owners = {queue_name(source_arn or "")} & sources or sources
     metadata, metadata_fault = read_metadata(attributes, owners)
     if metadata is not None:
@@ -111,7 +111,7 @@ def _maybe_instant(milliseconds: str | None) -> datetime | None:
 
 
 class SqsSource:
-    """A source queue, with its consumer. `name` is what the circuit and the metadata call it: the queue's name."""
+    """A source queue, with its consumer. `name` is its name in the circuit and the metadata: the queue's name."""
 
     settles_at_once = False
     carries_metadata = True
@@ -132,14 +132,14 @@ class SqsSource:
     def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta:
         """Return the longest time from a message's first receive to its move to the DLQ, for a consumer that just fails.
 
-        `max_receive_count_otherwise` counts where the queue does not say after how many receives SQS moves it.
+        `max_receive_count_otherwise` applies if the queue does not say after how many receives SQS moves it.
         """
         return facts.visibility_timeout * (facts.max_receive_count or max_receive_count_otherwise)
 
     def owns(self, source_arn: str | None, metadata: RedriveMetadata | None) -> bool:
-        """Whether a letter is of this queue: SQS says where it moved it from, else its metadata where it was sent to.
+        """Whether a letter is from this queue: SQS says where it moved it from, or else the metadata where it was sent.
 
-        All sources of a DLQ are of its account and region, so that their names tell them apart.
+        All sources of a DLQ are in its account and region, so that their names tell them apart.
         """
         if source_arn is not None:
             return queue_name(source_arn) == self.name
@@ -158,7 +158,7 @@ S = TypeVar("S", bound=Owning)
 def owner_of(
     sources: Sequence[S], *, source_arn: str | None, metadata: RedriveMetadata | None
 ) -> S | None:
-    """The source that a letter belongs to; the first where it says nothing of where it came from.
+    """The source that a letter belongs to; the first if the letter does not say where it came from.
 
     None for a letter that SQS moved here from a queue that is not served.
     """
@@ -173,7 +173,7 @@ _AT_ONCE = 10
 
 
 class OutcomeQueue:
-    """Hands out reports, and forgets those that were taken in."""
+    """Hands out reports, and deletes those that were processed."""
 
     def __init__(self, queue: SqsQueue) -> None:
         self._queue = queue
@@ -185,11 +185,11 @@ class OutcomeQueue:
         return [_report(one) for one in received]
 
     def delete(self, reports: Sequence[OutcomeMessage]) -> list[EntryFault]:
-        """Delete reports; what comes back was not deleted."""
+        """Delete reports; return those that were not deleted."""
         return self._queue.delete(reports)
 
     def release(self, reports: Sequence[OutcomeMessage]) -> list[EntryFault]:
-        """Make reports visible again; what comes back was not released."""
+        """Make reports visible again; return those that were not released."""
         return self._queue.hide((one, timedelta()) for one in reports)
 
 

@@ -1,7 +1,7 @@
 """SQS queues as a pass uses them: adapters over the boto3 SQS client.
 
-It owns the calls' shapes: batches of ten, the batch's size limit, what must be asked for on receive, and that
-every entry of every answer is looked at. It decides nothing.
+This module owns the shape of calls: batches of ten, the batch's size limit, what a receive must ask for, and the check
+of every entry in every answer. It decides nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ T = TypeVar("T")
 #: Throttled by KMS, which botocore does not retry by itself. https://github.com/boto/botocore (retries/standard.py)
 _NOT_RETRIED_YET = frozenset({"ThrottlingException", "KmsThrottled"})
 
-#: Codes that answer a caller who may not ask, or who asks where there is no such call.
+#: Codes for a caller who may not ask, or where the call does not exist.
 _CANNOT_ASK = frozenset(
     {
         "AccessDenied",
@@ -86,7 +86,7 @@ class Received(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message as SQS hands it out: `attributes` are its sender's, `system` SQS's own, both all of them."""
+    """One message as SQS hands it out: `attributes` are all of its sender's, `system` all of SQS's."""
 
     message_id: str
     receipt_handle: str
@@ -97,7 +97,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveCheck:
-    """Whether a native move task is emptying a queue; with a `fault`, nobody could tell and none is assumed."""
+    """Whether a native move task is emptying a queue; with a `fault`, that is unknown and none is assumed."""
 
     is_running: bool
     fault: CallFailed | None = None
@@ -123,8 +123,8 @@ class SqsQueue:
     ) -> list[Message]:
         """Receive at most `limit` messages, and at most ten; hide them for `hidden_for`. Raises CallFailed.
 
-        An answer without messages takes a second where all of SQS's servers are asked.
-        A sample of them answers at once, and may miss some.
+        An answer without messages takes a second if all of SQS's servers are asked. A sample of them answers at once,
+        but may miss messages.
         """
         with naming("ReceiveMessage"):
             answer = self._sqs.receive_message(
@@ -132,16 +132,16 @@ class SqsQueue:
                 MaxNumberOfMessages=min(limit, ENTRIES_PER_CALL),
                 VisibilityTimeout=whole_seconds(hidden_for),
                 WaitTimeSeconds=1 if asks_all_servers else 0,
-                # Nothing comes unless it is asked for, and what does not come can't be sent on.
+                # SQS returns only requested attributes, and an attribute that is not received can't be sent on.
                 MessageAttributeNames=["All"],
                 MessageSystemAttributeNames=["All"],
             )
         return [_message(one) for one in answer.get("Messages", ())]
 
     def send(self, outgoing: Sequence[Outgoing]) -> Sent:
-        """Send letters, each of which is in the answer under its own MessageId: with its new one, or with a fault.
+        """Send letters. The answer has each one's new MessageId, or its fault, under its own MessageId.
 
-        Entries that SQS failed for a moment are sent once more, together, after the others.
+        Entries that failed for a temporary reason are sent once more, together, after the others.
         """
         sent, again = Sent(), []
         for few in in_calls(outgoing):
@@ -154,7 +154,7 @@ class SqsQueue:
         return sent
 
     def delete(self, received: Iterable[Received]) -> list[EntryFault]:
-        """Delete what was received; what comes back was not deleted."""
+        """Delete received messages; return those that were not deleted."""
         return self._change(
             "DeleteMessageBatch",
             self._sqs.delete_message_batch,
@@ -162,7 +162,7 @@ class SqsQueue:
         )
 
     def hide(self, received: Iterable[tuple[Received, timedelta]]) -> list[EntryFault]:
-        """Hide what was received for a time from now; zero releases at once. What comes back was not changed."""
+        """Hide received messages for a time from now; zero releases at once. Return those that were not changed."""
         return self._change(
             "ChangeMessageVisibilityBatch",
             self._sqs.change_message_visibility_batch,
@@ -181,7 +181,7 @@ class SqsQueue:
     def check_move(self, arn: str) -> MoveCheck:
         """Whether a native move task (StartMessageMoveTask) is emptying this queue, whose ARN is `arn`.
 
-        Where asking is not allowed or not known, none is assumed. Raises CallFailed for any other failure.
+        If the call is not allowed or does not exist, none is assumed. Raises CallFailed for any other failure.
         """
         try:
             with naming("ListMessageMoveTasks"):
@@ -196,7 +196,7 @@ class SqsQueue:
         )
 
     def _send_few(self, few: Sequence[Outgoing], sent: Sent) -> list[Outgoing]:
-        """Send one call's letters, note in `sent` what became of each, and answer with those to try once more."""
+        """Send one call's letters, note each result in `sent`, and return those to try once more."""
         answer = batch(
             "SendMessageBatch",
             [one.letter.message_id for one in few],
@@ -204,7 +204,7 @@ class SqsQueue:
             partial(self._sqs.send_message_batch, QueueUrl=self.url),
         )
         if len(few) > 1 and answer.failed_as_a_whole and answer.faults[0].is_of_content:
-            # Refused for one bad message, or for being too long together: find it, let the others through.
+            # Refused because of one bad message, or of the total length: find it, and let the others through.
             sent.healed.append(answer.faults[0])
             half = len(few) // 2
             return self._send_few(few[:half], sent) + self._send_few(few[half:], sent)
@@ -257,7 +257,7 @@ def _message(received: Mapping[str, Any]) -> Message:
 
 
 def _worth_another_try(answer: BatchAnswer) -> list[int]:
-    """The entries that failed for a moment. A whole call was tried three times by botocore already, as a rule."""
+    """The entries that failed temporarily. As a rule, botocore has already tried a whole call three times."""
     return [
         index
         for index, fault in answer.faults.items()

@@ -1,8 +1,8 @@
 """The state table, as a pass uses it: lease, circuit and ledger over the boto3 DynamoDB client.
 
-Every write of the circuit and the lease is conditional; a lost race is False, not an exception. The ledger is
-written in batches without conditions: only the holder of the lease writes it. What DynamoDB leaves undone of a batch
-is asked again, after a pause.
+Every write of the circuit and the lease is conditional; a lost race is False, not an exception. The ledger is written
+in batches without conditions: only the holder of the lease writes it. If DynamoDB leaves part of a batch undone, it is
+asked again after a pause.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from smart_redriver.engine.model.permit import Hint
 from smart_redriver.engine.reports.processing import ReceivedOutcome
 from smart_redriver.engine.triage.ledger import Entry
 
-#: Exceptions from reading an item that no version wrote; a number may be too large for a moment.
+#: Exceptions from reading an item that no version wrote; a number may be too large to be a time.
 _DAMAGES = (KeyError, ValueError, TypeError, OverflowError)
 
 #: The reason that a pass gives in its log if it stops at such an item.
@@ -104,7 +104,7 @@ class StateStore:
         self._batches = TableBatches(dynamodb, table, pause=pause, roll=roll)
 
     def of(self, queue: str) -> StateStore:
-        """The same for another source queue of the DLQ."""
+        """The store for another source queue of the DLQ."""
         other = StateStore(
             self._dynamodb,
             self._table,
@@ -176,9 +176,9 @@ class StateStore:
             raise CallFailed("GetItem", "UnreadableCircuit", detail) from fault
 
     def save_circuit(self, circuit: Circuit) -> Circuit | None:
-        """Write `circuit` over the version that it was read as; None when another got there first.
+        """Write `circuit` over the version that was read; None if another writer came first.
 
-        Returns the circuit as it stands in the table, one version on. Raises CallFailed.
+        Returns the circuit as it is in the table, one version on. Raises CallFailed.
         """
         written = replace(circuit, version=circuit.version + 1)
         won = self._conditional(
@@ -203,10 +203,9 @@ class StateStore:
         return _hint_in(answer.get("Item"))
 
     def save_hint(self, hint: Hint) -> Hint | None:
-        """Write what somebody says of the consumer, and return what was said before. Raises CallFailed.
+        """Write a hint about the consumer, and return the one before. Raises CallFailed.
 
-        It has an item of its own: a pass that is at work writes the circuit under its version, and neither undoes the
-        other.
+        It has its own item: a pass at work writes the circuit under its version, and neither write undoes the other.
         """
         with naming("PutItem"):
             answer = self._dynamodb.put_item(
@@ -217,7 +216,7 @@ class StateStore:
         return _hint_in(answer.get("Attributes"))
 
     def save_pass(self, report: Mapping[str, Any], at: datetime) -> None:
-        """Write the report of a process's pass over that of the one before. Raises CallFailed."""
+        """Write the report of a process's pass over the one before. Raises CallFailed."""
         with naming("PutItem"):
             self._dynamodb.put_item(
                 TableName=self._table,
@@ -275,7 +274,7 @@ class StateStore:
         self._batches.put([*kept, *latest.values()])
 
     def write_failures(self, failures: Sequence[ReceivedOutcome], until: datetime) -> None:
-        """Write how letters failed, one of each letter, to be forgotten after `until`. Raises CallFailed for any left undone."""
+        """Write each letter's failure, to expire after `until`. Raises CallFailed for any left unwritten."""
         self._batches.put([items.failure_to_item(one, until, self._within) for one in failures])
 
     def load_failure(self, original_id: str) -> ReceivedOutcome | None:
@@ -308,18 +307,18 @@ ITEMS_PER_WRITE = 25
 
 #: DynamoDB may leave part of a batch undone; it is asked this often before the rest counts as failed.
 ROUNDS = 4
-#: Seconds before it is asked again: up to this, then up to twice as long each time, at random, so that those who
+#: Seconds before it is asked again: a random time up to this, then up to twice as long each time, so that callers that
 #: wait together don't come back together.
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html#Programming.Errors.RetryAndBackoff
 FIRST_PAUSE = 0.2
-#: Seconds that one batch waits at most in all its rounds.
+#: The most seconds that one batch waits in all its rounds.
 LONGEST_PAUSE = FIRST_PAUSE * (2 ** (ROUNDS - 1) - 1)
 
 T = TypeVar("T")
 
 
 class TableBatches:
-    """One table, by the batch. `pause` waits for so many seconds; `roll` gives a share of 0 to 1, the jitter."""
+    """Batch calls to one table. `pause` waits for a number of seconds; `roll` gives the jitter, from 0 to 1."""
 
     def __init__(
         self,
@@ -335,9 +334,7 @@ class TableBatches:
         self._roll = roll
 
     def get(self, keys: Iterable[Item]) -> Iterator[Item]:
-        """The items that there are under `keys`, none of which may occur twice.
-        Raises CallFailed for any left unread.
-        """
+        """The existing items under `keys`, which must be different. Raises CallFailed for any left unread."""
         for some in _cut(keys, KEYS_PER_READ):
             yield from self._get(some)
 

@@ -1,9 +1,9 @@
-"""Outcomes as consumers report them: what a report can say, and how much of one is believed. Pure.
+"""Outcomes as consumers report them: what a report can say, and how much of it is believed. Pure.
 
 A report is the body of one message in the outcome queue: JSON with the consumer and a list of outcomes, as in
-`smart_redriver/consumer/outcomes.schema.json`. Anybody who may send to that queue may write anything, so nothing in a
-report may surprise a pass: reading takes bounded work, never raises, and its result fits the ledger and a terminal.
-A report has no time in it: SQS says when it was sent, and a consumer's clock need not be right.
+`smart_redriver/consumer/outcomes.schema.json`. Any sender to that queue may write anything, so no report may surprise a
+pass: reading takes bounded work, never raises, and its result fits the ledger and a terminal. A report contains no
+time: SQS says when it was sent, and a consumer's clock may be wrong.
 
 A message may also carry an error attribute, which consumers and frameworks attach.
 """
@@ -23,12 +23,12 @@ from smart_redriver.engine.messages.letter import Attribute
 
 VERSION = 1
 
-#: The largest message of SQS, so that nothing larger need be looked at.
+#: The largest message of SQS, so that nothing larger needs to be read.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
 MAX_REPORT_BYTES = 1_048_576
 MAX_OUTCOMES = 1000
 
-#: Characters. Longer texts are cut, not refused: what a letter failed of is worth having all the same.
+#: Characters. Longer texts are cut, not refused: why a letter failed is still worth knowing.
 MAX_NAME = 512
 MAX_ERROR_CLASS = 200
 MAX_FIRST_LINE = 300
@@ -41,7 +41,7 @@ NOT_A_REPORT = "not a report"
 TOO_LARGE = "too large"
 TOO_MANY = "too many outcomes"
 
-#: As ids of letters are checked in redrive metadata: the ledger has to be able to store them.
+#: The same check as for letter ids in redrive metadata: the ledger must be able to store them.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 #: A queue of SQS with its suffix, or a topic.
 _QUEUE = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -81,15 +81,15 @@ class DeliveryOutcome:
     Attributes:
         queue: name of the source queue.
         message_id: of the copy that was delivered.
-        original_id: the metadata's, or else the message's own.
-        batch: of the redrive, from the metadata; None for a message that carried none, as is `generation`.
+        original_id: from the metadata, or else the message's own id.
+        batch, generation: the redrive's, from the metadata; None for a message without metadata.
         receive_count: SQS's, of this copy.
-        permanent: whether no retry can heal the error, by whatever means the message was parked or not.
+        permanent: whether no retry can heal the error, no matter whether or how the message was parked.
         parked_id: the message's id in the parking lot, with PERMANENT only.
-        interrupted: the work was ended from outside, as by a deployment: that speaks against nobody.
-        retry_after: seconds from the report on in which the letter need not be tried, as the error said.
-        cause: how the consumer names what it failed of; errors of one cause have the same name.
-        traceback: left out by a consumer where another outcome of the report has the same cause; that one's counts.
+        interrupted: the work was ended from outside, for example by a deployment: no one is at fault.
+        retry_after: seconds from the report on for which the letter need not be tried, from the error.
+        cause: the consumer's name for the reason of the failure; errors with one cause have the same name.
+        traceback: left out by a consumer if another outcome of the report has the same cause; then that one's counts.
 
     """
 
@@ -123,7 +123,7 @@ class OutcomeMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
-    """The outcomes of one report that can be read, and what was wrong with others, counted by what it was."""
+    """The outcomes of one report that can be read, and counts of what was wrong with the others."""
 
     outcomes: tuple[DeliveryOutcome, ...] = ()
     faults: Mapping[str, int] = field(default_factory=Counter)
@@ -153,7 +153,7 @@ def parse_outcomes(body: str) -> Parsed:
 
 
 def report_fields(record: DeliveryOutcome | Consumer) -> dict[str, Any]:
-    """The fields of a record as a report has them: those that say something."""
+    """The fields of a record in a report's form, without empty ones."""
     values = {one.name: getattr(record, one.name) for one in fields(record)}
     values.pop("consumer", None)
     return {
@@ -162,7 +162,7 @@ def report_fields(record: DeliveryOutcome | Consumer) -> dict[str, Any]:
 
 
 def on_one_line(text: str, length: int) -> str:
-    """The first line of `text` as far as it may be in a report; no terminal takes it for a command."""
+    """The first line of `text`, at most `length` characters; no terminal takes it for a command."""
     return printable(text[:length].partition("\n")[0])
 
 
@@ -174,7 +174,7 @@ def printable(text: str) -> str:
 
 
 def _with_shared_tracebacks(outcomes: list[DeliveryOutcome]) -> tuple[DeliveryOutcome, ...]:
-    """The outcomes, each with the traceback of the first of its cause where it has none."""
+    """The outcomes; one without a traceback gets that of the first outcome with the same cause."""
     traced = {one.cause: one.traceback for one in reversed(outcomes) if one.cause and one.traceback}
     return tuple(
         replace(one, traceback=traced[one.cause])
@@ -189,7 +189,7 @@ def _refused(fault: str) -> Parsed:
 
 
 def _outcome(given: object, consumer: Consumer, faults: Counter[str]) -> DeliveryOutcome | None:
-    """One outcome, or None where it is not to be used: then `faults` has counted why."""
+    """One outcome, or None if it can't be used: then `faults` has counted why."""
     if not isinstance(given, dict):
         faults["outcomes"] += 1
         return None
@@ -221,7 +221,7 @@ _Reader = Callable[[Any], Any]
 def _read(
     given: Mapping[str, object], readers: Mapping[str, _Reader]
 ) -> tuple[dict[str, Any], list[str]]:
-    """The known fields by name, and the names of those that are not what they should be."""
+    """The known fields by name, and the names of faulty ones."""
     values: dict[str, Any] = {}
     wrong = []
     for name, read in readers.items():
@@ -248,7 +248,7 @@ def _line(length: int) -> _Reader:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError  # noqa: TRY004 - one error for all that a field should not be
+        raise ValueError  # noqa: TRY004 - one error for every fault of a field
     return value
 
 
@@ -311,7 +311,7 @@ ERROR_NAMES = (
 #: Enough to tell errors apart; an entry of the ledger should stay below two write units of 1 KB.
 ERROR_LENGTH = 120
 
-#: Characters of a cause. A circuit keeps some of them for each batch that is out, and its item must stay small.
+#: Characters of a cause. A circuit keeps some causes for each batch that is out, and its item must stay small.
 CAUSE_LENGTH = 100
 
 

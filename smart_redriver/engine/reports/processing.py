@@ -1,7 +1,7 @@
 """Processes consumers' reports: changes to ledger entries, and to the batches that await their verdict. Pure.
 
-An outcome is a claim by whoever may send to the outcome queue. It counts where the ledger knows the very copy that it
-is about, and once: reports come twice, late and out of order. One that is left out, or lost, makes a verdict slower.
+An outcome is a claim by any sender to the outcome queue. It counts if the ledger knows the very copy that it is about,
+and only once: reports come twice, late and out of order. An outcome that is left out or lost makes a verdict slower.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ HEARD_BEFORE = "heard before"
 NO_LONGER_OUT = "of a letter that is back"
 INTERRUPTED = "interrupted"
 
-#: Where a letter may be while its consumer has it. One that was met in the DLQ again can have failed, and nothing else.
+#: Statuses of a letter that its consumer may have. A letter that was seen in the DLQ again can only have failed.
 _OUT = frozenset({Status.REDRIVEN, Status.REPLAYED})
 _MAY_FAIL = _OUT | {Status.RETURNED, Status.FAILED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedOutcome:
-    """One outcome, and when SQS took the report that it is in."""
+    """One outcome, and when SQS received its report."""
 
     outcome: DeliveryOutcome
     at: datetime
@@ -47,15 +47,16 @@ class ReceivedOutcome:
 
 @dataclass(slots=True, kw_only=True)
 class ProcessedReports:
-    """The changes that some outcomes make.
+    """The changes from some outcomes.
 
     Attributes:
-        entries: of the ledger, by original id, as they stand afterwards.
-        details: the outcome that is worth keeping whole, by original id: how a letter failed for good.
+        entries: the ledger's entries afterwards, by original id.
+        details: the outcome that is worth keeping in full, by original id: how a letter failed for good.
         heard: what was reported, by queue and batch.
-        recovered: when letters were sent that succeeded after they had failed, by queue and the cause of that.
-        live: when a message that was never redriven was last reported as done, by queue: its consumer, which had failed, works.
-        counts: outcomes by their result, or by why they were left out.
+        recovered: when letters that succeeded after failing were sent, by queue and cause of the failure.
+        live: when a message that was never redriven was last reported as done, by queue: its consumer, which had
+            failed, works again.
+        counts: outcomes by result, or by the reason for leaving them out.
 
     """
 
@@ -70,7 +71,7 @@ class ProcessedReports:
 def with_kept_metadata(
     received: ReceivedOutcome, kept: Mapping[str, RedriveMetadata]
 ) -> ReceivedOutcome:
-    """The outcome of a copy that had no room for its metadata, by the metadata that the ledger kept for it."""
+    """The outcome of a copy that had no room for its metadata, with the metadata that the ledger kept for it."""
     outcome = received.outcome
     metadata = kept.get(outcome.message_id) if outcome.batch is None else None
     if metadata is None or metadata.queue != outcome.queue:
@@ -93,9 +94,9 @@ def process_reports(
     """Apply outcomes to ledger entries and counts.
 
     Args:
-        entries: what the ledger knows of the letters that they are about, by original id.
-        max_receives: of one message, before SQS moves it to the DLQ; by the name of each source queue.
-        canaries: original ids of letters of which nothing else is expected but that they fail.
+        entries: the ledger's entries for the outcomes' letters, by original id.
+        max_receives: how often a message is received before SQS moves it to the DLQ, by source queue name.
+        canaries: original ids of letters that are expected to fail.
 
     """
     processed = ProcessedReports()
@@ -119,7 +120,7 @@ def process_reports(
 
 
 def _why_late(outcome: DeliveryOutcome, entry: Entry) -> str | None:
-    """Return why nothing is awaited of the message that an outcome is about; None if its outcome is."""
+    """Return why no outcome of this message is awaited; None if one is."""
     if not _is_of_current_copy(outcome, entry):
         return ANOTHER_COPY
     if entry.status in (_MAY_FAIL if outcome.result is Result.FAILED else _OUT):
@@ -167,7 +168,7 @@ def _process(
 def _process_first_failure(
     processed: ProcessedReports, received: ReceivedOutcome, max_receives: int
 ) -> None:
-    """A message that was never redriven: worth remembering where it becomes a letter, and nobody counts on it."""
+    """A message that was never redriven: worth remembering if it becomes a letter, though nothing relies on it."""
     outcome = received.outcome
     if outcome.batch is not None or outcome.original_id != outcome.message_id:
         processed.counts[UNKNOWN_LETTER] += 1
@@ -204,17 +205,18 @@ def _is_of_current_copy(outcome: DeliveryOutcome, entry: Entry) -> bool:
 
 
 def _tries(outcome: DeliveryOutcome, entry: Entry, max_receives: int) -> int:
-    """Failed deliveries of the copy, this one included; no claim makes more of them than SQS can have made.
+    """Failed deliveries of the copy, including this one, but never more than SQS can have made.
 
-    Who does not say which receive it was says that one failed, however often the report comes.
+    A report without a receive count means one failure, however often it comes.
     """
     return min(outcome.receive_count or max(1, entry.failed_tries), max_receives)
 
 
 def _is_last(outcome: DeliveryOutcome, max_receives: int) -> bool:
-    """Whether SQS moves the message to the DLQ now; who does not say which receive it was is believed to mean the last.
+    """Whether SQS moves the message to the DLQ now; a report without a receive count is taken for the last receive's.
 
-    Not of a FIFO queue: what is taken for failed there goes again, while it is tried still, and its group after it.
+    Not for a FIFO queue: there a letter that is taken for failed goes again while it is still tried, and its group
+    follows.
     """
     if outcome.receive_count is None:
         return max_receives == 1 or not is_fifo(outcome.queue)
@@ -262,11 +264,11 @@ def _share(before: Entry, after: Entry, result: Result, is_suspect: bool) -> Hea
 
 
 def _cause(outcome: DeliveryOutcome) -> str | None:
-    """The consumer's name of the cause, or the end of the error's class: a circuit has room for many short names only."""
+    """The consumer's name for the cause, or the end of the error's class: a circuit has room only for short names."""
     return outcome.cause or (outcome.error_class or "")[-CAUSE_LENGTH:] or None
 
 
 def error_line(outcome: DeliveryOutcome) -> str | None:
-    """Class and first line of what a delivery failed of, as short as the ledger keeps it."""
+    """Class and first line of a delivery's error, as short as the ledger keeps it."""
     parts = [part for part in (outcome.error_class, outcome.first_line) if part]
     return ": ".join(parts)[:ERROR_LENGTH] or None
