@@ -1,6 +1,6 @@
-"""Every error the re-driver raises on purpose, under one root, and what the codes of AWS's faults mean.
+"""Every error that the re-driver raises on purpose, under one root, and the meaning of AWS's fault codes.
 
-A lost race is no error: it is ``None`` or ``False`` in the answer of the call that lost it.
+A lost race is not an error: the call that lost it returns ``None`` or ``False``.
 """
 
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ CONTENT_FAULTS = frozenset(
         "InvalidParameterValue",
         "InvalidAttributeValue",
         "InvalidAttributeName",
-        # SQS on an empty body; all else that it can't do without is always sent.
+        # SQS on an empty body; all other required parameters are always sent.
         "MissingParameter",
         # Only of a call with one entry: calls with more are split first.
         "BatchRequestTooLong",
-        # Lambda on an event that is no JSON, or too large.
+        # Lambda on an event that is not JSON, or too large.
         # https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html#API_Invoke_Errors
         "InvalidRequestContentException",
         "RequestTooLargeException",
@@ -27,7 +27,7 @@ CONTENT_FAULTS = frozenset(
         # Firehose has none: a record can only be too large, which is seen before the call; its InvalidArgumentException
         # is about the stream.
         # https://docs.aws.amazon.com/firehose/latest/APIReference/API_PutRecord.html#API_PutRecord_Errors
-        # Step Functions on the input, and on the name that a schedule gave: an execution of that name is there already.
+        # Step Functions on the input, and on a schedule's name for an execution: that name exists already.
         # https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html#API_StartExecution_Errors
         "InvalidExecutionInput",
         "InvalidName",
@@ -36,20 +36,20 @@ CONTENT_FAULTS = frozenset(
         # SNS on a message. https://docs.aws.amazon.com/sns/latest/api/API_Publish.html#API_Publish_Errors
         "InvalidParameter",
         "ParameterValueInvalid",
-        # Ours, on a letter that does not hold what its target needs, or is larger than it takes.
+        # Ours, on a letter that does not hold what its target needs, or is larger than the target accepts.
         "InvalidLetter",
         "LetterTooLarge",
     }
 )
 
 #: Faults that pass by themselves: AWS in trouble, a limit on calls, or no answer. Any other code but a content fault
-#: is a refusal. Codes as botocore has them, less what stands before the last dot ("KMS.ThrottlingException").
+#: is a refusal. Codes are botocore's, without what stands before the last dot ("KMS.ThrottlingException").
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/CommonErrors.html
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessageBatch.html#API_SendMessageBatch_Errors
 #: https://docs.aws.amazon.com/kms/latest/developerguide/throttling.html
 TRANSIENT_FAULTS = frozenset(
     {
-        # SQS in trouble.
+        # SQS has a problem.
         "InternalError",
         "InternalFailure",
         "InternalServerError",
@@ -71,7 +71,7 @@ TRANSIENT_FAULTS = frozenset(
         "KmsThrottled",
         "TooManyRequestsException",
         "SlowDown",
-        # No answer, or none about this entry.
+        # No answer, or no answer about this entry.
         "NoAnswer",
         "ReadTimeoutError",
         "ConnectTimeoutError",
@@ -82,7 +82,7 @@ TRANSIENT_FAULTS = frozenset(
         "ProxyConnectionError",
         "ResponseStreamingError",
         "SSLError",
-        # A function that is being changed; its network is not ready; Lambda in trouble.
+        # A function that is being changed; its network is not ready; Lambda has a problem.
         "ServiceException",
         "ResourceConflictException",
         "ResourceNotReadyException",
@@ -93,7 +93,7 @@ TRANSIENT_FAULTS = frozenset(
         "KMSThrottling",
         "KMSThrottlingException",
         "KmsThrottlingException",
-        # Ours, on letters that were not given because the time for one delivery was over.
+        # Ours, on letters that were not delivered because the time for one delivery was over.
         "NotTried",
         # Databases: locked by others, too slow, starting or stopping, full for the moment.
         "LetterNotThere",
@@ -109,7 +109,7 @@ TRANSIENT_FAULTS = frozenset(
 )
 
 
-#: A target's answers to any letter: the caller may not ask, or the target is gone or can't be reached.
+#: A target's answers to any letter: the caller has no permission, or the target is gone or can't be reached.
 TARGET_REFUSALS = frozenset(
     {
         "AccessDenied",
@@ -175,7 +175,7 @@ class RedriverError(Exception):
 class Fault:
     """One thing wrong with the configuration.
 
-    ``seen`` is the value as it was given, or None where one is needed and none was given.
+    ``seen`` is the given value, or None if a required value is missing.
     """
 
     setting: str
@@ -190,7 +190,7 @@ class Fault:
 class SettingsError(RedriverError):
     """Raised at synth or cold start when the configuration is wrong.
 
-    Carries all ``faults`` at once, so that a person mends the configuration in one go.
+    Carries all ``faults``, so that a person can fix the configuration in one go.
     """
 
     def __init__(self, faults: Sequence[Fault]) -> None:
@@ -213,15 +213,15 @@ class CallFailed(RedriverError):  # noqa: N818 - reads as what happened, and is 
 
 
 class DatabaseLost(CallFailed):
-    """Raised when the connection to a database broke, or there was none; what was asked may have been done."""
+    """Raised when there was no connection to a database, or it broke; the request may have been carried out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryFault:
     """One entry of a batch call that AWS did not accept, or whose whole call failed.
 
-    It is one of three things: of the content, transient, or a refusal. `is_of_target`: what a letter was to be given to
-    takes none now, and not only a queue before it. Then that is no moment's trouble, but how the target is.
+    It is one of three kinds: of the content, transient, or a refusal. `is_of_target`: the letter's target itself, and
+    not only a queue before it, accepts nothing now. Then the fault is not temporary, but shows how the target is.
     """
 
     call: str
@@ -232,7 +232,7 @@ class EntryFault:
 
     @classmethod
     def of(cls, failed: CallFailed, key: str, *, is_of_target: bool = False) -> Self:
-        """The failure of one entry of a call that failed as a whole."""
+        """The fault of one entry in a call that failed as a whole."""
         return cls(
             call=failed.call,
             key=key,
@@ -248,10 +248,10 @@ class EntryFault:
 
     @property
     def is_transient(self) -> bool:
-        """Whether it passes by itself, so that it speaks neither against the letter nor against its destination."""
+        """Whether it passes by itself, so that it says nothing against the letter or its destination."""
         return self.code in TRANSIENT_FAULTS and not self.is_of_target
 
     @property
     def is_refusal(self) -> bool:
-        """Whether the queue refuses what it is asked: access, its key, or it is gone. Unknown codes count as one."""
+        """Whether the queue refuses the call: access, its key, or it is gone. Unknown codes count as refusals."""
         return not self.is_of_content and not self.is_transient

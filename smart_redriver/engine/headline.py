@@ -1,8 +1,9 @@
-"""The headline: what is seen of a queue, what its letters wait for, until when at the latest, and what to do. Pure.
+"""The headline: a queue's state, what its letters wait for, until when at the latest, and what to do. Pure.
 
-Status, page, widget, log, `drain` and `causes` begin with it. `seen_of` gathers what it needs from the circuit, so that a
-headline and the decision that it explains rest on the same numbers; `headline` puts them into words. The rules stand in
-the order of `_RULES`: the first that applies speaks. It is never green while letters wait for something that does not come.
+Status, page, widget, log, `drain` and `causes` begin with it. `seen_of` gathers its input from the circuit, so that a
+headline and the decision that it explains rest on the same numbers; `headline` puts them into words. The rules are in
+the order of `_RULES`: the first that applies decides. A headline is never green while letters wait for something that
+does not come.
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ from smart_redriver.engine.model.circuit import Circuit, Orders, State
 from smart_redriver.engine.model.permit import cools_until, spares_until
 from smart_redriver.engine.model.rate import PATIENCE
 
-#: Outcomes are known so long after a letter was sent where all is well.
+#: If all is well, a letter's outcome is known this long after its send.
 OUTCOME_EXPECTED = timedelta(minutes=5)
 
-#: A success speaks for the consumer for so long, and what was sent in this time tells the rate.
+#: A success speaks for the consumer for this long, and the letters sent in this time show the rate.
 LATELY = timedelta(minutes=15)
 
-#: Fewer letters, or a shorter time, tell no rate.
+#: Fewer letters, or a shorter time, show no rate.
 _RATE_OF = 10
 _RATE_OVER = timedelta(minutes=1)
 
-#: Kinds that are named.
+#: Kinds that a headline names.
 _MOST_NAMED = 2
 
 
 class Colour(str, Enum):
-    """The tone of a headline: letters flow or none waits, letters wait, or a person is needed."""
+    """The colour of a headline: letters flow or none waits, letters wait, or a person is needed."""
 
     GREEN = "green"
     NONE = "none"
@@ -65,7 +66,7 @@ class Topic(str, Enum):
     NOT_KNOWN = "not known"
 
 
-#: While these are so, no letter goes back, or none but a few that are tried.
+#: While one of these holds, no letter goes back, or only a few trial letters do.
 _KEEPS_ALL = frozenset(
     {
         Topic.NO_PASSES,
@@ -80,14 +81,14 @@ _KEEPS_ALL = frozenset(
 )
 
 
-#: These hold for all queues of a DLQ alike, or for none.
+#: These hold for all queues of a DLQ, or for none.
 _HOLD_FOR_ALL = frozenset(
     {Topic.NOTHING_WAITS, Topic.NOT_KNOWN, Topic.NO_PASSES, Topic.MODE, Topic.PAUSED}
 )
 
 
 class Passes(str, Enum):
-    """Whether passes run by themselves, and what is missing where none does."""
+    """Whether passes run by themselves, or what is missing."""
 
     RUN = "run"
     NOT_SCHEDULED = "not scheduled"
@@ -109,7 +110,7 @@ _WHY_NO_PASSES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindDown:
-    """Letters that wait together, as the kind that they are of is down."""
+    """Letters that wait together because their kind is down."""
 
     name: str
     letters: int
@@ -122,21 +123,22 @@ class Seen:
     """The state of one source queue and of the letters that wait for it. None stands for unknown.
 
     Attributes:
-        mode, passes, orders: what keeps passes from acting.
-        backlog: letters in the DLQ. `hidden`: those of them that wait for a moment of their own.
+        mode, passes, orders: what may keep passes from acting.
+        backlog: letters in the DLQ. `hidden`: how many of these wait for a time of their own.
         keeps_order: whether letters wait behind others of their group, which no pass counts.
         parked: letters in the parking lot, which wait for a person.
-        out, out_since: letters that were redriven and of which nothing is known, and since when the oldest of them is out;
-            `out_until`: when they are known at the latest.
+        out, out_since: redriven letters with unknown outcomes, and since when the oldest is out; `out_until`: when
+            their outcomes are known at the latest.
         belief_down: P(down), from 0 to 1.
-        succeeded, tried, since: what became of the letters that were tried last, since the last success.
-        succeeded_at: when a batch was sent that succeeded, the last time. `came_back`: where half of its letters failed or
-            more, those of its `of_these`.
-        next_canary_at: while OPEN; `canary_at_latest`: where live messages fail all the while. `kinds_down`: kinds that wait for a canary of their own.
-        suspects, suspects_until: letters that failed while others succeeded, and when the last of them is tried again.
-        stuck: letters that were to be parked and that the parking lot does not take.
-        crowded_since: since when the consumer has more than it bears, so that nothing goes.
-        rate_per_second, live_per_second: of letters that go back, and of producers' messages beside them.
+        succeeded, tried, since: outcomes of the letters that were tried last, since the last success.
+        succeeded_at: when the last successful batch was sent. `came_back`: if half of its letters or more failed, how
+            many of its `of_these`.
+        next_canary_at: while OPEN; `canary_at_latest`: if live messages keep failing. `kinds_down`: kinds that wait for
+            their own canary.
+        suspects, suspects_until: letters that failed while others succeeded, and when the last of these is tried again.
+        stuck: letters that should be parked but that the parking lot does not accept.
+        crowded_since: since when the consumer has had more than it can bear, so that nothing goes.
+        rate_per_second, live_per_second: the rates of letters that go back, and of producers' messages beside them.
         drained_by: when the backlog is gone at this rate.
 
     """
@@ -174,14 +176,14 @@ class Seen:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether letters were seen to succeed lately, and none is out for longer than one that succeeds."""
+        """Whether letters succeeded lately, and none is out for longer than a success takes."""
         at, out_since = self.succeeded_at, self.out_since
         is_late = out_since is not None and self.at > out_since + LATELY
         return at is not None and self.at <= at + LATELY and not is_late
 
     @property
     def is_moving(self) -> bool:
-        """Whether letters go back these minutes: some are out, or some went and succeeded a moment ago."""
+        """Whether letters are going back now: some are out, or some went and succeeded a moment ago."""
         at = self.succeeded_at
         has_just = at is not None and self.at <= at + OUTCOME_EXPECTED
         return bool(self.out or self.rate_per_second or has_just)
@@ -193,7 +195,7 @@ class Headline:
 
     Attributes:
         text: what is seen.
-        waits_for: what the letters wait for, with `until`: when it comes at the latest; empty where none waits.
+        waits_for: what the letters wait for; empty if none waits. `until`: when that comes at the latest.
         then: what to do.
 
     """
@@ -207,12 +209,12 @@ class Headline:
 
     @property
     def lets_flow(self) -> bool:
-        """Whether letters that nothing else keeps go back now."""
+        """Whether letters go back now if nothing else keeps them."""
         return self.topic not in _KEEPS_ALL
 
     @property
     def is_about(self) -> tuple[object, ...]:
-        """Two headlines that differ in this are different, whatever they count."""
+        """What a headline is about: two headlines that differ in this are different, whatever they count."""
         return self.topic, self.waits_for, self.until
 
     def sentence(self, now: datetime) -> str:
@@ -242,7 +244,7 @@ def seen_of(
     orders: Orders | None = None,
     passes: Passes = Passes.RUN,
 ) -> Seen:
-    """Gather what the circuit, the queue and people's orders tell. `orders`: those of the DLQ's first source queue."""
+    """Gather what the circuit, the queue and people's orders show. `orders`: the DLQ's first source queue's."""
     seen = Seen(
         at=now,
         mode=settings.mode if settings else Mode.AUTOMATIC,
@@ -292,14 +294,14 @@ def _with_circuit(seen: Seen, circuit: Circuit, settings: Settings | None, now: 
 
 def _out_since(circuit: Circuit) -> datetime | None:
     """Return the time when the oldest batch with unknown outcomes was sent."""
-    # A canary of a cause that is held tells of its cause alone, which has a sentence of its own.
+    # A canary of a held cause shows only how its cause is, which has its own sentence.
     is_held = any(one.is_held for one in circuit.causes)
     unknown = [one for one in circuit.pending if not one.known and (one.unblemished or not is_held)]
     return min((one.sent_at for one in unknown), default=None)
 
 
 def _next_canary_at(circuit: Circuit, settings: Settings | None) -> datetime | None:
-    """Return the time when an OPEN circuit may try a canary. After a person opened it, only the settings tell."""
+    """Return the time when an OPEN circuit may try a canary. After a person opened it, only the settings know."""
     if circuit.state is not State.OPEN:
         return None
     return cools_until(circuit, settings) if settings else circuit.cools_until
@@ -348,8 +350,8 @@ def _newest_first(circuit: Circuit) -> list[Batch]:
 def _tried(circuit: Circuit) -> _Tried:
     """The letters tried since the last batch that succeeded.
 
-    Suspects and canaries of a cause are expected to fail: until they succeed, they say nothing about the consumer.
-    Nor do failures from before the circuit was closed, by canaries or by a person who has mended it.
+    Suspects and canaries of a cause are expected to fail: until they succeed, they say nothing about the consumer. Nor
+    do failures from before the circuit was closed, by canaries or by a person who fixed the consumer.
     """
     found = _Tried()
     if not all(found.add_pending(batch) for batch in _newest_first(circuit)):
@@ -365,8 +367,9 @@ def _tried(circuit: Circuit) -> _Tried:
 
 
 def _mixture_of(circuit: Circuit) -> tuple[int, int]:
-    """Letters that failed of the last batch that tells, or of the last success, and of how many: where these are half
-    of them or more, and others succeeded.
+    """The failed letters and the size of the last telling batch, if at least half failed while others succeeded.
+
+    Without one that tells, the last success counts.
     """
     for batch in _newest_first(circuit):
         failed, succeeded = max(batch.returned, batch.heard.failed), batch.heard.succeeded
@@ -375,13 +378,14 @@ def _mixture_of(circuit: Circuit) -> tuple[int, int]:
     last = next((one for one in reversed(circuit.judged) if one.verdict is Verdict.SUCCESS), None)
     if last is None or not last.seen_again or 2 * last.seen_again < last.size:
         return 0, 0
-    # Live messages that vouch for the consumer say nothing of letters; a mixture of a quiet queue is in the letters' record.
+    # Live messages that vouch for the consumer say nothing about letters; a quiet queue's mixture is in the letters'
+    # record.
     is_vouched = last.is_strike and not 0 < circuit.fared.succeeded <= circuit.fared.failed
     return (0, 0) if is_vouched else (last.seen_again, last.size)
 
 
 def _rate(circuit: Circuit, now: datetime) -> float | None:
-    """Letters a second that went lately and are not back; None where too few are gone to tell."""
+    """Letters a second that went lately and are not back; None if too few have gone to tell."""
     sent = [(one.sent_at, one.size - one.seen_again) for one in circuit.judged]
     sent += [(one.sent_at, one.size - one.seen_again) for one in circuit.pending]
     lately = [(at, size) for at, size in sent if now - LATELY <= at]
@@ -407,9 +411,9 @@ def headline(seen: Seen) -> Headline:
 
 
 def worst(headlines: Mapping[str, Headline]) -> Headline:
-    """The one that wants a person most, of source queues by their names; of several it says whose it is.
+    """The headline that needs a person most; with several source queues, it names its own.
 
-    The letters that it counts may be of any of them, so that it says how the others are where only some are kept.
+    The letters that it counts may belong to any of them, so it says how the others are if only some are kept.
     """
     order = list(Colour)
     name = max(headlines, key=lambda one: order.index(headlines[one].colour))
@@ -569,7 +573,7 @@ def _failing(seen: Seen) -> Headline | None:
 
 
 def _silent(seen: Seen) -> Headline | None:
-    """Letters are out for longer than a success takes: nothing tells yet that the consumer is up."""
+    """Letters are out for longer than a success takes: nothing shows yet that the consumer is up."""
     since = seen.out_since
     if since is None or seen.is_fresh:
         return None
@@ -635,7 +639,7 @@ def _kind_down(seen: Seen) -> Headline | None:
 
 
 def _most_waited_for(kinds: Sequence[KindDown], names: Mapping[str, str], seen: Seen) -> str:
-    """The kinds for which most letters wait, by their `names`, and how many more kinds are down."""
+    """The kinds with the most waiting letters, by their `names`, and how many more kinds are down."""
     named = [
         f"{_most_and_those_behind(one.letters, seen)} for {names[one.name]}, down"
         f"{_since(one.since, seen.at)}"
@@ -655,14 +659,14 @@ def _next_canary_of_kind(kind: KindDown, name: str, seen: Seen) -> str:
 
 
 def _short_names(kinds: Iterable[KindDown]) -> dict[str, str]:
-    """The short name of each cause for a sentence, by its name: the class of its error, where no other has the same."""
+    """The short name of each cause for a sentence, by its name: the class of its error, if no other has the same."""
     classes = {one.name: re.split(r" in |: ", one.name)[0] for one in kinds}
     alike = Counter(classes.values())
     return {name: quoted(short if alike[short] == 1 else name) for name, short in classes.items()}
 
 
 def _not_looked_at(kind: KindDown, name: str, seen: Seen) -> str:
-    """Letters came after a pass that found none of the kind in the DLQ: they may be of it."""
+    """Letters came after a pass that found none of this kind in the DLQ: they may be of this kind."""
     backlog = seen.backlog or 0
     them = "it" if backlog == 1 else "them"
     return (
@@ -686,7 +690,7 @@ def _suspects_wait(seen: Seen) -> Headline | None:
 
 
 def _mixture(seen: Seen) -> Headline | None:
-    """Return the headline for some letters that succeed beside as many that come back: no consumer is down."""
+    """Return the headline for letters that succeed while as many come back: no consumer is down."""
     if not seen.came_back or not seen.is_fresh or not seen.backlog:
         return None
     return Headline(
@@ -781,7 +785,7 @@ def _most_and_those_behind(count: int, seen: Seen) -> str:
 
 
 def quoted(name: str) -> str:
-    """A cause whose name is more than a word, told from the sentence around it."""
+    """A cause's name; quoted if it is more than a word, to set it off from the sentence."""
     return f'"{name}"' if " " in name else name
 
 

@@ -33,13 +33,14 @@ class Report:
     """Counts of letters unless said otherwise. `faults` counts by "Call:Code".
 
     Attributes:
-        headline: what is seen and waited for, in words.
+        headline: what is seen and awaited, in words.
         circuit_before, circuit_after, window: of the first source queue's circuit.
         circuits: the same for every source queue of the DLQ, with all states that each went through, in order.
-        redriven: accepted by their target. `bounced`: those that it took, or looked at, and refused: they stay.
-        held: by reason, letters that stay in the DLQ.
-        heard: outcomes that consumers reported, by their result, or by why they were left out.
-        oldest_waiting_seconds: how long the oldest letter has been waiting that waits for no known moment.
+        redriven: letters that their target accepted. `bounced`: letters that it took or examined, and refused: they
+            stay.
+        held: letters that stay in the DLQ, by reason.
+        heard: outcomes that consumers reported, by result, or by the reason for leaving them out.
+        oldest_waiting_seconds: how long the oldest letter that waits without a known end has been waiting.
         suspects_waiting: letters that wait for their last chance.
         look_again_seconds: when the next look is worth its cost.
 
@@ -107,12 +108,12 @@ class Report:
 
     @property
     def is_dry(self) -> bool:
-        """Whether it tells of a dry run, which acts on no letter."""
+        """Whether it reports a dry run, which acts on no letter."""
         return self.mode == Mode.DRY_RUN.value
 
 
 def report_of_invocation(reports: Sequence[Report]) -> Report:
-    """One report of passes that followed each other: what they did, added up, and how the last of them found things."""
+    """One report on consecutive passes: the sum of what they did, and the state that the last one found."""
     whole = replace(reports[-1])
     whole.circuit_before = next((one.circuit_before for one in reports if one.circuit_before), None)
     whole.circuits = [_circuit_of(one["queue"], reports) for one in whole.circuits]
@@ -123,7 +124,7 @@ def report_of_invocation(reports: Sequence[Report]) -> Report:
 
 
 def _circuit_of(queue: str, reports: Sequence[Report]) -> dict[str, Any]:
-    """A source queue's circuit as passes that followed each other went through it."""
+    """A source queue's circuit over consecutive passes."""
     told = [one for report in reports for one in report.circuits if one["queue"] == queue]
     states = [state for one in told for state in one["states"]]
     changes = [
@@ -135,7 +136,7 @@ def _circuit_of(queue: str, reports: Sequence[Report]) -> dict[str, Any]:
 #: Counts of what a pass does to letters.
 _ACTS = ("redriven", "discarded", "renewed", "parked")
 
-#: Fields that tell what passes do. All else in a report is how things stand.
+#: Fields that count what passes do. All other fields of a report are states.
 _ADDED_UP = (
     "examined",
     "redriven",

@@ -1,4 +1,4 @@
-"""Puts a pass's tools together: the adapters over given clients, for one deployment."""
+"""Assembles a pass's tools: the adapters over given clients, for one deployment."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Parts(TypedDict):
 
 
 class Connection(Protocol):
-    """The queue of one deployment, for as long as the process lives. Nothing is asked before a pass asks it.
+    """The queue of one deployment, for the process's lifetime. It makes no call before a pass needs one.
 
     `workers`: rounds that a pass may have under way at once.
     """
@@ -58,16 +58,16 @@ class Connection(Protocol):
         ...
 
     def after_pass(self, tools: Tools, kept: Container[str]) -> None:
-        """Write further metrics to the log, `kept` as `emit` takes them. A call that fails is told in the journal."""
+        """Write further metrics to the log; `kept` is as in `emit`. A failed call is logged in the journal."""
         ...
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Close what is open."""
         ...
 
 
 def connect(deployment: Deployment, settings: Settings) -> Connection:
-    """The queue that a function's environment tells of."""
+    """The queue that a function's environment names."""
     made: Connection = BACKENDS[deployment.origin].load("connection")(deployment, settings)
     return made
 
@@ -99,7 +99,7 @@ def make_tools(
 
 
 class Queues:
-    """Queues of SQS. `reach`: how targets are reached, where an origin other than SQS has them."""
+    """SQS queues. `reach`: how targets are reached, for an origin other than SQS."""
 
     def __init__(
         self,
@@ -130,14 +130,14 @@ class Queues:
         }
 
     def after_pass(self, tools: Tools, kept: Container[str]) -> None:
-        """A pass's report says it all."""
+        """Do nothing: a pass's report has all metrics."""
 
     def close(self) -> None:
-        """Clients close themselves."""
+        """Do nothing: clients close themselves."""
 
 
 def connect_queues(deployment: Deployment, settings: Settings) -> Queues:
-    """Queues of SQS with the function's own clients; targets are reached no faster than the settings allow."""
+    """SQS queues with the function's own clients; targets are reached no faster than the settings allow."""
     from smart_redriver.engine.aws import clients
 
     reach = None
@@ -183,7 +183,7 @@ def sources_of(
     sqs: SqsClient,
     reach: Reach | None = None,
 ) -> tuple[Source, ...]:
-    """The source queues that share the DLQ, or its targets; the first goes by the deployment's own name for it."""
+    """The source queues that share the DLQ, or its targets; the first has the deployment's own name for it."""
     if SERVED[deployment.origin]:
         from smart_redriver.engine.targets.target_source import Reach, target_source
 
@@ -210,7 +210,7 @@ def _recogniser_of(deployment: Deployment) -> Callable[[Letter], Letter] | None:
 def _metrics_reader_of(
     deployment: Deployment, sources: Sequence[Source], cloudwatch: CloudWatchClient
 ) -> QueueMetricsReader:
-    """The reader of the metrics that tell the letters' outcomes. It knows no target whose answer is the outcome."""
+    """The reader of the metrics that show letters' outcomes. Targets whose answer is the outcome need none."""
     if deployment.origin is Origin.LAMBDA:
         from smart_redriver.engine.targets.functions import FunctionMetricsReader
 
@@ -222,14 +222,15 @@ def _metrics_reader_of(
     return SqsMetricsReader(cloudwatch, standard=standard)
 
 
-#: New objects between two collections; Python's 700 are a handful of letters, each parsed into a hundred objects.
+#: New objects between two garbage collections; Python's 700 are a handful of letters, each parsed into a hundred
+#: objects.
 NEW_OBJECTS = 20_000
 
 
 def set_up_collector() -> None:
-    """Look rarely, and never again at what was imported. To be called once, after the imports.
+    """Collect garbage rarely, and never among imported objects. To be called once, after the imports.
 
-    A pass makes hardly any cycles, so that there is little to find; looking took a tenth of its processor time.
+    A pass makes hardly any cycles, so there is little to collect; collecting took a tenth of its processor time.
     https://docs.python.org/3/library/gc.html#gc.freeze
     """
     gc.freeze()

@@ -130,7 +130,7 @@ class SqsSource:
         return self._queue.send(outgoing)
 
     def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta:
-        """Return the longest time from a message's first receive to its move to the DLQ, for a consumer that just fails.
+        """Return the longest time from a message's first receive to its move to the DLQ, if its consumer just fails.
 
         `max_receive_count_otherwise` applies if the queue does not say after how many receives SQS moves it.
         """

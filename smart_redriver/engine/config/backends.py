@@ -1,8 +1,8 @@
-"""The kinds of queues: one record for each says what it brings, and where that is. Standard library only.
+"""The kinds of queues: one record for each names its parts and where they are. Standard library only.
 
-A part is named as `module:attribute` and imported when it is first used: a function's bundle holds the parts that its
-passes need, and the command needs no library of a kind that nobody uses. To add a kind, write its room beside `engine`,
-and add a member to `Origin` and a record here.
+A part is named as `module:attribute` and imported on first use: a function's bundle holds only the parts that its
+passes need, and the command needs no library of an unused kind. To add a kind, write its package beside `engine`, and
+add a member to `Origin` and a record here.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, Protocol, Self
 from smart_redriver.engine.config.targets import SERVED, Origin
 
 
-class Stopped(Exception):  # noqa: N818 - it is what happened
-    """Raised in a pause of a process that is asked to end: the pass before it is over, and its lease is given back."""
+class Stopped(Exception):  # noqa: N818 - named after what happened
+    """Raised in a pause when the process is asked to end: the pass before it is over, and its lease given back."""
 
 
 class Location(Protocol):
@@ -24,11 +24,11 @@ class Location(Protocol):
 
     Attributes:
         origin: its kind.
-        urls: what people are shown for its dead letters, its source and its parking lot.
-        further_sources: names of other sources that share its dead letters, each with a circuit of its own.
-        names_within: the name within which a source's name means one source, where other re-drivers of the same state
-            table, or of the same account, may have a source with that name; empty where names are unique.
-        services: what its passes call of AWS beside DynamoDB, by the last words of the endpoints' names.
+        urls: what people see for its dead letters, its source and its parking lot.
+        further_sources: names of other sources that share its dead letters; each has its own circuit.
+        names_within: the name within which a source's name is unique, if other re-drivers of the same state table or
+            account may have a source with that name; empty if names are unique.
+        services: AWS services that its passes call beside DynamoDB, by the last words of the endpoints' names.
 
     """
 
@@ -46,15 +46,16 @@ class Location(Protocol):
 
 
 class LocationReader(Protocol):
-    """Reads what `Location.encode` writes. `variable` holds it in the function's environment, and `names` says in words
-    what the queue can be called.
+    """Reads what `Location.encode` writes.
+
+    `variable` holds it in the function's environment; `names` says in words which names the queue can have.
     """
 
     variable: str
     names: str
 
     def may_be_called(self, name: str) -> bool:
-        """Whether circuit, metadata and reports can call the queue so."""
+        """Whether circuit, metadata and reports can use this name for the queue."""
         ...
 
     def parse(self, text: str) -> Location:
@@ -62,7 +63,7 @@ class LocationReader(Protocol):
         ...
 
 
-#: The call that fails where a state can't be opened: its `detail` is a sentence that says what to do.
+#: The call that fails if a state can't be opened: its `detail` is a sentence that says what to do.
 OPEN_STATE = "OpenState"
 
 
@@ -71,7 +72,7 @@ class ProcessFile(Protocol):
 
     Attributes:
         deployment: where letters and state are.
-        settings: those of its passes.
+        settings: the settings of its passes.
 
     """
 
@@ -85,13 +86,13 @@ class ProcessFile(Protocol):
         ...
 
     def open_state(self, *, is_made: bool = False) -> Any:
-        """The calls of a DynamoDB client for a state table that is a file, made where it is not there if `is_made`;
-        None where it is in DynamoDB. Raises CallFailed as OPEN_STATE.
+        """The calls of a DynamoDB client for a state table in a file, which `is_made` creates if it is missing; None if
+        the table is in DynamoDB. Raises CallFailed as OPEN_STATE.
         """
         ...
 
     def run(self, journal: Callable[..., None], pause: Callable[[float], None]) -> None:
-        """Run passes until `pause` raises Stopped. Raises CallFailed where there is no state."""
+        """Run passes until `pause` raises Stopped. Raises CallFailed if there is no state."""
         ...
 
 
@@ -103,15 +104,15 @@ class Backend:
         filled_by: what fills its DLQ, in words.
         connection: makes the `Connection` of a function: dead letters, parking lot, sources, queue metrics and reports.
         entry: the class that reads its entry in a list of queues, and so makes its construct.
-        letter_store: makes the `MessageStore` of a session: its letters as people have them.
+        letter_store: makes the `MessageStore` of a session, for people's commands on letters.
         checks: the doctor's checks by what they look at.
         preview: what the doctor finds at a location, as `Location.encode` writes it, that need not be deployed: as it
             is, or as a library's.
-        process: the `ProcessFile` that `redrive run --forever` runs passes by; empty where only functions do.
-        location: the `LocationReader`; empty where URLs of SQS say it all.
-        output: how the stack's output ends that holds the location.
-        message, hidden: what one of the source's is called, and those of them that somebody has in hand.
-        letter, held: the same of the DLQ's.
+        process: the `ProcessFile` with which `redrive run --forever` runs passes; empty if only functions run them.
+        location: the `LocationReader`; empty if SQS URLs are enough.
+        output: the end of the name of the stack's output that holds the location.
+        message, hidden: the words for one of the source's messages, and for those that a consumer has in hand.
+        letter, held: the same words for the DLQ's letters.
 
     """
 
@@ -130,7 +131,7 @@ class Backend:
     held: str = "in flight"
 
     def load(self, part: str) -> Any:
-        """The part of this name: one of those that are named as `module:attribute`. Raises ImportError."""
+        """The part of this name, which is stored as `module:attribute`. Raises ImportError."""
         return resolve_name(getattr(self, part))
 
 

@@ -1,4 +1,4 @@
-"""Owns where the function's letters and its state table are: what the stack tells it in its environment.
+"""Owns where the function's letters and its state table are: the stack puts that into its environment.
 
 Standard library only, as ``settings``: synth, Lambda and simulator all import this.
 """
@@ -20,13 +20,13 @@ class Deployment:
     """The places of the function's queues and table.
 
     ``queue_name`` is the source queue's name. ``further_source_urls`` are other source queues that
-    share its DLQ; in the environment they are one text, separated by spaces. ``outcome_queue_url``
-    is where consumers report, empty where there is no such queue.
+    share its DLQ; in the environment they are one text, separated by spaces. ``outcome_queue_url`` is where consumers
+    report, empty if there is no such queue.
 
-    A DLQ that another ``origin`` than SQS fills has ``targets`` instead of source queues, and ``queue_name`` is
-    the first target's name. ``private_hosts`` are those that web targets may have at addresses that are not public.
+    A DLQ that an ``origin`` other than SQS fills has ``targets`` instead of source queues, and ``queue_name`` is the
+    first target's name. ``private_hosts`` are the web targets' hosts that may have addresses that are not public.
 
-    A queue outside of SQS has a ``location``, and what stands for the URLs of queues is for people to read.
+    A queue outside SQS has a ``location``; its queue URLs are only texts for people to read.
     """
 
     queue_name: str = field(metadata={"variable": "QUEUE_NAME"})
@@ -43,7 +43,7 @@ class Deployment:
 
     @classmethod
     def at(cls, location: Location, *, queue_name: str, table_name: str) -> Self:
-        """The place of a queue outside of SQS, and its state table."""
+        """The place of a queue outside SQS, and its state table."""
         dead_letters, source, parking_lot = location.urls
         return cls(
             queue_name=queue_name,
@@ -57,15 +57,15 @@ class Deployment:
 
     @property
     def letters_within(self) -> str:
-        """The queue within which an id means one letter; empty where SQS gives ids, and none twice.
+        """The queue within which an id means one letter; empty for SQS, which gives no id twice.
 
-        Tables and topics count their rows, each from one.
+        Tables and topics each count their rows from one.
         """
         return self.names_within or self.queue_name if self.location is not None else ""
 
     @property
     def names_within(self) -> str:
-        """The name within which a source's name means one source; empty where names are unique."""
+        """The name within which a source's name means one source; empty if names are unique."""
         return self.location.names_within if self.location is not None else ""
 
     def called(self, queue: str) -> str:
@@ -74,7 +74,7 @@ class Deployment:
 
     @property
     def source_urls(self) -> tuple[str, ...]:
-        """Every source queue that shares the DLQ, the first one first; none where targets take their place."""
+        """Every source queue that shares the DLQ, the first one first; none if there are targets instead."""
         if self.origin is not Origin.SQS:
             return ()
         return (self.source_queue_url, *self.further_source_urls)
@@ -83,7 +83,7 @@ class Deployment:
     def source_names(self) -> tuple[str, ...]:
         """The source queues' names in circuits, metadata and ledger, in the same order.
 
-        All source queues of a DLQ are of its account and Region, so a name tells them apart.
+        All source queues of a DLQ are in its account and Region, so a name tells them apart.
         """
         if self.location is not None:
             return (self.queue_name, *self.location.further_sources)
@@ -96,8 +96,8 @@ class Deployment:
     def from_env(cls, env: Mapping[str, str]) -> Self:
         """Read the variables. Raises SettingsError listing all that are missing or empty, and queues that don't fit.
 
-        Only ``SOURCE_QUEUE_URLS`` may be missing, as most DLQs have one source, and ``OUTCOME_QUEUE_URL``; and with
-        another ``ORIGIN`` than SQS, which has ``TARGETS``, all of a source queue's.
+        Only ``OUTCOME_QUEUE_URL`` may be missing, and ``SOURCE_QUEUE_URLS``, as most DLQs have one source. With an
+        ``ORIGIN`` other than SQS, which has ``TARGETS``, all variables of a source queue may be missing.
         """
         origin = _origin(env)
         if BACKENDS[origin].location:
@@ -192,7 +192,7 @@ def _origin(env: Mapping[str, str]) -> Origin:
 
 
 def _in_two_roles(env: Mapping[str, str], further: Sequence[str]) -> Iterator[Fault]:
-    """A fault for each queue that is given again: a DLQ that is its own source would have live messages redriven."""
+    """A fault for each queue that is given twice: if a DLQ were its own source, live messages would be redriven."""
     urls = _urls(env, further)
     if reports := env.get(_OUTCOMES):
         urls.append((_OUTCOMES, reports))
@@ -202,9 +202,7 @@ def _in_two_roles(env: Mapping[str, str], further: Sequence[str]) -> Iterator[Fa
 
 
 def _of_two_kinds(env: Mapping[str, str], further: Sequence[str]) -> Iterator[Fault]:
-    """A fault for each queue that is not FIFO where the first is, or the other way round;
-    reports are never in order.
-    """
+    """A fault for each queue that is not FIFO if the first one is, or vice versa; reports are never in order."""
     (first, first_url), *others = _urls(env, further)
     in_order = is_fifo(first_url)
     kind = "a FIFO queue" if in_order else "a standard queue"
@@ -216,14 +214,14 @@ def _of_two_kinds(env: Mapping[str, str], further: Sequence[str]) -> Iterator[Fa
 
 
 def _in_order(env: Mapping[str, str], origin: Origin) -> Iterator[Fault]:
-    """A fault for a FIFO DLQ that SQS does not fill: nobody else keeps letters in order here."""
+    """A fault for a FIFO DLQ that SQS does not fill: no other origin keeps letters in order here."""
     if origin is not Origin.SQS and is_fifo(env["DLQ_URL"]):
         accepted = f"a standard queue, with origin {origin.value}"
         yield Fault(setting="DLQ_URL", seen=env["DLQ_URL"], accepted=accepted)
 
 
 def _urls(env: Mapping[str, str], further: Sequence[str]) -> list[tuple[str, str]]:
-    """The queues that letters are in, each by its variable."""
+    """The queues that hold letters, each by its variable."""
     one_each = ("SOURCE_QUEUE_URL", "DLQ_URL", "PARKING_LOT_URL")
     return [
         *((role, env[role]) for role in one_each if env.get(role)),
@@ -232,7 +230,7 @@ def _urls(env: Mapping[str, str], further: Sequence[str]) -> list[tuple[str, str
 
 
 def _variables(deployment: Deployment | type[Deployment]) -> dict[str, str]:
-    """The environment variables that each deployment needs, by the field that each is read into."""
+    """The environment variables that each deployment needs, by the field that holds each."""
     return {
         place.name: str(place.metadata["variable"])
         for place in fields(deployment)
@@ -243,7 +241,7 @@ def _variables(deployment: Deployment | type[Deployment]) -> dict[str, str]:
 def read_environment(env: Mapping[str, str]) -> tuple[Settings, Deployment]:
     """The settings and the places in the function's environment.
 
-    Raises SettingsError listing every fault of both, so that a person mends them in one go.
+    Raises SettingsError listing every fault of both, so that a person can fix them all at once.
     """
     faults: list[Fault] = []
     try:

@@ -36,10 +36,10 @@ def choice(of: type[E]) -> Kind[E]:
 
 
 def whole(low: int, high: int) -> Kind[int]:
-    """A whole number of this range."""
+    """A whole number in this range."""
 
     def parse(value: Value) -> int:
-        # The CDK hands a number of cdk.json over as 5 or as 5.0, a `-c` option as "5".
+        # The CDK passes a number from cdk.json as 5 or 5.0, and a `-c` option as "5".
         text = str(value).strip()
         if not re.fullmatch(r"[+-]?[0-9]+(\.0)?", text):
             raise ValueError
@@ -49,11 +49,11 @@ def whole(low: int, high: int) -> Kind[int]:
 
 
 def number(low: float, high: float) -> Kind[float]:
-    """A number of this range."""
+    """A number in this range."""
 
     def parse(value: Value) -> float:
         text = str(value)
-        if "_" in text:  # Python's own notation, 1_000, is nobody else's
+        if "_" in text:  # 1_000 is Python's own notation
             raise ValueError
         return _within(low, float(text), high)
 
@@ -61,7 +61,7 @@ def number(low: float, high: float) -> Kind[float]:
 
 
 def _within(low: N, value: N, high: N) -> N:
-    if not low <= value <= high:  # said this way round, NaN is refused too
+    if not low <= value <= high:  # in this form, NaN is refused too
         raise ValueError
     return value
 
@@ -76,7 +76,7 @@ def _yes_or_no() -> Kind[bool]:
     return Kind(parse, "true or false")
 
 
-#: A yes or no of the CDK app that is no setting of the function (see stacks/settings.py).
+#: A yes or no for the CDK app that is no setting of the function (see stacks/settings.py).
 YES_OR_NO = _yes_or_no()
 
 
@@ -106,17 +106,17 @@ def read_fields(
     return read, faults
 
 
-#: Below this likeness (0 to 1) two names are strangers: ``max_delay`` scores 0.69 against
-#: ``max_delay_seconds``, names that mean something else stay near 0.6 and below.
+#: Below this similarity (0 to 1) two names are unrelated: ``max_delay`` scores 0.69 against ``max_delay_seconds``,
+#: while names that mean something else stay near 0.6 and below.
 _TYPO_LIKENESS = 0.65
 
-#: Where names are everybody's, one is only taken for ours when it is spelt almost like it.
+#: If anyone may choose names, one counts as ours only if it is spelt almost the same.
 _SLIP_LIKENESS = 0.9
 _UNITS = ("_seconds", "_minutes", "_mib")
 
 
 def misspelt(keys: Iterable[str], names: Iterable[str]) -> dict[str, str]:
-    """Return ``keys`` that are none of ``names`` but look like one, each with the nearest.
+    """Return the ``keys`` that are not in ``names`` but look like one of them, each with the nearest.
 
     ``maxAttempts``, ``MAX_ATTEMPTS`` and ``max-attempts`` count as misspelt, too.
     """

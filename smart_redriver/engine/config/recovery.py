@@ -2,7 +2,7 @@
 
     source "smart-redriver", detail-type "Recovery", detail {"recovered": ["orders", "payments"]}
 
-``recovered`` names source queues, or by its ``downstream`` what several of them share. Standard library only, as
+``recovered`` names source queues, or a ``downstream`` that several of them share. Standard library only, as
 ``settings``: synth and the function import this.
 """
 
@@ -19,7 +19,7 @@ from smart_redriver.engine.errors import Fault
 SOURCE = "smart-redriver"
 DETAIL_TYPE = "Recovery"
 RECOVERED = "recovered"
-#: The key of who says so: any words, for people.
+#: The key for who says so: any words, for people.
 BY = "by"
 
 #: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch-and-eventbridge.html
@@ -33,7 +33,7 @@ _LONGEST_BY = 255
 ALARM_ARN = re.compile(
     r"arn:aws[a-z-]*:cloudwatch:(?P<region>[a-z0-9-]+):(?P<account>[0-9]{12}):alarm:.{1,255}"
 )
-#: An ARN that another construct of the app makes, and only a deployment knows.
+#: An ARN that another construct of the app makes and that is known only at deployment.
 _TOKEN = re.compile(r"\$\{Token\[.+\]\}")
 #: The pattern of a rule may have 4,096 characters.
 #: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html
@@ -44,7 +44,7 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,78}[A-Za-z0-9])?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """A recovery that an event tells of. It may not be true.
+    """A recovery that an event announces. It may not be true.
 
     ``of``: the queues and downstreams that are well again; None for every queue of the function that hears it.
     """
@@ -54,7 +54,7 @@ class Recovery:
 
     @classmethod
     def read(cls, event: object) -> Self | None:
-        """The recovery that the event tells of; None for any other event."""
+        """The recovery that the event announces; None for any other event."""
         if not isinstance(event, Mapping) or not isinstance(event.get("detail"), Mapping):
             return None
         kind, detail = (event.get("source"), event.get("detail-type")), event["detail"]
@@ -65,7 +65,7 @@ class Recovery:
         return None
 
     def is_of(self, *names: str) -> bool:
-        """Whether it speaks of one of these."""
+        """Whether it is about one of these."""
         return self.of is None or not self.of.isdisjoint(filter(None, names))
 
 
@@ -81,7 +81,7 @@ def _names(value: object) -> frozenset[str]:
 
 
 def _words(value: object) -> str:
-    """A text that anybody may have written, fit for a line of a log."""
+    """A text from an untrusted writer, made fit for a log line."""
     text = value if isinstance(value, str) else ""
     return "".join(one if one.isprintable() else " " for one in text[:_LONGEST_BY]).strip()
 
@@ -90,7 +90,7 @@ def alarm_arns() -> Kind[tuple[str, ...]]:
     """ARNs of alarms; those of alarms that the app makes are known when it is deployed."""
 
     def parse(value: Any) -> tuple[str, ...]:
-        # A list where it comes from cdk.json or from code, one text where it comes from `-c`.
+        # A list from cdk.json or code, but one text from `-c`.
         listed = value if isinstance(value, list | tuple) else re.split(r",(?=\s*arn:)", str(value))
         arns = [one.strip() if isinstance(one, str) else one for one in listed]
         if not all(one == "" or _is_alarm(one) for one in arns):
@@ -108,7 +108,7 @@ def _is_alarm(value: object) -> bool:
 
 
 def elsewhere(arns: object, region: str | None, account: str | None) -> Iterator[Fault]:
-    """A fault for each alarm of another home than this; what is known only at deployment is not compared."""
+    """A fault for each alarm in another Region or account; ARNs that are known only at deployment are not compared."""
     for arn in arns if isinstance(arns, list | tuple) else ():
         home = ALARM_ARN.fullmatch(str(arn))
         if home and (region or home["region"], account or home["account"]) != home.groups():

@@ -1,4 +1,4 @@
-"""Owns what the re-driver can be told.
+"""Owns the re-driver's settings.
 
 ``Settings`` is the one table of names, defaults, ranges and units. The CDK app reads context keys
 through it at synth, and the function reads environment variables through it at cold start, so
@@ -40,9 +40,7 @@ class Mode(str, Enum):
 
 
 class FifoPoison(str, Enum):
-    """The fate of a poison pill at the head of its group in a FIFO queue: parked,
-    or left for a person to see to.
-    """
+    """The fate of a poison pill at the head of its group in a FIFO queue: parked, or left for a person."""
 
     PARK = "park"
     BLOCK = "block"
@@ -113,7 +111,7 @@ class Settings:
 
     @classmethod
     def parse(cls, values: Mapping[str, Value]) -> Self:
-        """Read ``values`` by setting name; what is left out takes its default.
+        """Read ``values`` by setting name; a missing one takes its default.
 
         Names that are no settings are ignored. Raises SettingsError listing every fault.
         """
@@ -126,7 +124,7 @@ class Settings:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Self:
-        """Read the upper-case variables of the settings; ``env`` holds others' too.
+        """Read the settings' upper-case variables; ``env`` also holds other variables.
 
         Raises SettingsError listing every fault, variables that are a slip away from a setting included.
         """
@@ -155,10 +153,10 @@ FOR_MADE_QUEUES = (
     "with_sample_consumer",
 )
 
-#: Settings that synth makes something of, and no function asks for.
+#: Settings that only synth uses, and no function reads.
 FOR_SYNTH = ("recovery_alarms",)
 
-#: Pairs of which the first must not exceed the second.
+#: Pairs whose first setting must not exceed the second.
 _ORDERED = (
     ("base_delay_seconds", "max_delay_seconds"),
     ("initial_window", "max_window"),
@@ -182,13 +180,13 @@ def _disorder(
             yield Fault(setting=high, seen=given[high], accepted=accepted)
 
 
-#: Variables that Lambda and what runs in it have; one of theirs may be spelt like a setting.
+#: Variables of Lambda and of software that runs in it; one of them may be spelt like a setting.
 #: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
 _OTHERS_VARIABLES = ("AWS_", "LAMBDA_", "POWERTOOLS_", "OTEL_", "_")
 
 
 def _slips(env: Mapping[str, str], names: tuple[str, ...]) -> list[Fault]:
-    """A fault for each variable that is almost a setting's. A name of one word is too short to be taken for one."""
+    """A fault for each variable that is almost a setting's. One-word names are too short to count as such."""
     ours = {name.upper() for name in names}
     others = [
         one

@@ -2,8 +2,8 @@
 
 Standard library only, like all that synth imports.
 
-A queue's DLQ says by itself where a letter came from. Other origins say it in part or not at all, so that the
-configuration does: it lists the targets, and nothing that is not listed is ever called.
+A queue's DLQ says by itself where a letter came from. Other origins say it only in part or not at all, so the
+configuration lists the targets, and nothing that is not listed is ever called.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Target:
 
     Attributes:
         place: its ARN, or its URL.
-        subscription: of SNS, whose failed deliveries these are; None where the DLQ is of one subscription alone.
+        subscription: the SNS subscription whose deliveries failed; None if the DLQ belongs to a single one.
 
     """
 
@@ -92,9 +92,7 @@ class Target:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read an ARN or URL, `SUBSCRIPTION_ARN=` before it where the DLQ is of several. Raises ValueError,
-        saying why.
-        """
+        """Read an ARN or URL, after `SUBSCRIPTION_ARN=` if the DLQ serves several. Raises ValueError, saying why."""
         named = _SUBSCRIPTION.match(text)
         subscription, place = (named[1], text[named.end() :]) if named else (None, text)
         return cls(kind=_kind_of(place), place=place, subscription=subscription)
@@ -114,7 +112,7 @@ class Target:
 
 
 def _kind_of(place: str) -> TargetKind:
-    """Raises ValueError, saying what is accepted. A name as of a FIFO queue is no target's, whatever the target is."""
+    """Raises ValueError, saying what is accepted. No target may have a name like a FIFO queue's."""
     if place.endswith(".fifo"):
         raise ValueError("a name that does not end in .fifo: order is kept of SQS's letters alone")
     for kind, pattern in _ARNS.items():
@@ -129,7 +127,7 @@ def _kind_of(place: str) -> TargetKind:
 
 
 def _clash(origin: Origin, target: Target, others: Sequence[Target]) -> str | None:
-    """The accepted values, for a target that is right by itself and wrong here."""
+    """The accepted values, if a target is valid by itself but wrong here."""
     if target.subscription and (clash := _subscription_clash(origin, target.subscription, others)):
         return clash
     for one in others:
@@ -141,7 +139,7 @@ def _clash(origin: Origin, target: Target, others: Sequence[Target]) -> str | No
 
 
 def _subscription_clash(origin: Origin, subscription: str, others: Sequence[Target]) -> str | None:
-    """The accepted values, for the subscription of a target that is wrong here."""
+    """The accepted values, if a target's subscription is wrong here."""
     if origin is not Origin.SNS:
         return f"with origin {origin.value} the target alone: subscriptions are of SNS"
     topic, _, _ = subscription.rpartition(":")
@@ -166,7 +164,7 @@ def _read_target(origin: Origin, given: str | Target, others: Sequence[Target]) 
 def read_targets(
     origin: Origin, given: Sequence[str | Target]
 ) -> tuple[tuple[Target, ...], list[Fault]]:
-    """The targets of a DLQ that is filled by `origin`, and what is wrong with them."""
+    """The targets of a DLQ that `origin` fills, and their faults."""
     targets: list[Target] = []
     faults: list[Fault] = []
     if accepted := _SERVED_ELSEWHERE.get(origin):
@@ -197,7 +195,7 @@ _HOST = (
     "in full: four numbers, or IPv6 in brackets"
 )
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
-#: Numbers that resolvers read as an address of IPv4, however few they are, and of whatever base.
+#: Numbers that resolvers read as an IPv4 address, however few there are, in any base.
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
@@ -224,7 +222,7 @@ def _is_good_host(parts: SplitResult) -> bool:
     if "[" in parts.netloc:
         return _is_address(host, IPv6Address)
     try:
-        # As it is looked up: digits of another script are digits then.
+        # In the form that is looked up: there, digits of another script are digits.
         name = host.encode("idna").decode().lower().removesuffix(".")
     except UnicodeError:
         return False
@@ -244,7 +242,8 @@ def _is_address(host: str, kind: type[IPv4Address | IPv6Address]) -> bool:
 
 Address = IPv4Address | IPv6Address
 
-#: All that is assigned of IPv6, and what of it is no machine's own: protocols and tunnels, whose end could be anywhere.
+#: The assigned part of IPv6, and its parts that belong to no machine: protocols and tunnels, whose end could be
+#: anywhere.
 #: https://www.iana.org/assignments/ipv6-address-space
 #: https://www.iana.org/assignments/iana-ipv6-special-registry
 _UNICAST = IPv6Network("2000::/3")
@@ -252,11 +251,11 @@ _NOBODYS = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3
 #: Relays into such tunnels. https://www.rfc-editor.org/rfc/rfc7526
 _RELAYS = IPv4Network("192.88.99.0/24")
 
-#: IPv4 behind a translator, whom anybody may have. https://www.rfc-editor.org/rfc/rfc6052
+#: IPv4 behind a translator, which anyone may run. https://www.rfc-editor.org/rfc/rfc6052
 _NAT64 = IPv6Network("64:ff9b::/96")
-#: The same within a network, at the end or behind its prefix. https://www.rfc-editor.org/rfc/rfc8215
+#: The same within a network, at the end or after its prefix. https://www.rfc-editor.org/rfc/rfc8215
 _LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")
-#: Addresses that end in one of IPv4: compatible, translated, and the two above.
+#: Addresses that end in an IPv4 address: compatible, translated, and the two above.
 _WITH_IPV4 = (*map(IPv6Network, ("::/96", "::ffff:0:0:0/96")), _NAT64, _LOCAL_NAT64)
 
 #: Addresses at which AWS gives instances and containers metadata and credentials, beside those that are link-local.
@@ -265,7 +264,7 @@ _OF_INSTANCES = IPv6Network("fd00:ec2::/32")
 
 
 def is_public(address: Address) -> bool:
-    """Whether anybody can reach it, and it is one machine's: IPv4 within IPv6 counts as the IPv4 that it is."""
+    """Whether it is public and belongs to one machine: IPv4 within IPv6 counts as that IPv4 address."""
     address = _unwrapped(address)
     if isinstance(address, IPv4Address):
         return address.is_global and not address.is_multicast and address not in _RELAYS
@@ -274,14 +273,14 @@ def is_public(address: Address) -> bool:
 
 
 def _unwrapped(address: Address) -> Address:
-    """The address of IPv4 that one of IPv6 stands for, or else the address itself."""
+    """The IPv4 address that an IPv6 address stands for, or else the address itself."""
     if isinstance(address, IPv4Address):
         return address
     return _last_of(address) if address in _NAT64 else address.ipv4_mapped or address
 
 
 def hands_out_credentials(address: Address) -> bool:
-    """Whether machines get their credentials there, in whatever address of IPv6 that is wrapped."""
+    """Whether machines get their credentials there, whatever IPv6 address wraps it."""
     return any(
         one.is_link_local or (isinstance(one, IPv6Address) and one in _OF_INSTANCES)
         for one in (address, *_within(address))
@@ -289,7 +288,7 @@ def hands_out_credentials(address: Address) -> bool:
 
 
 def _within(address: Address) -> Iterator[IPv4Address]:
-    """Every address of IPv4 that somebody on the way may make of this one."""
+    """Every IPv4 address into which a router on the way may translate this one."""
     if isinstance(address, IPv4Address):
         return
     yield from filter(None, (address.ipv4_mapped, address.sixtofour))
@@ -311,12 +310,12 @@ _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
 def is_plain(name: str) -> bool:
-    """Whether circuit, metadata and reports can call a queue so that is none of SQS."""
+    """Whether circuit, metadata and reports can use this name for a queue outside SQS."""
     return _PLAIN.fullmatch(name) is not None
 
 
 def within(name: str, queue: str) -> str:
-    """A queue's name within another name; the queue's alone where that is empty."""
+    """A queue's name within another name; only the queue's name if that is empty."""
     return f"{name}/{queue}" if name else queue
 
 

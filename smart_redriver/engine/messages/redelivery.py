@@ -33,7 +33,7 @@ _MARKS = {Origin.EVENTBRIDGE: "RULE_ARN", Origin.SCHEDULER: "SCHEDULE_ARN"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """An execution to start. `is_named_by_us`: the name is this delivery's, so an execution of that name is this one."""
+    """An execution to start. `is_named_by_us`: its name is this delivery's, so one of that name is this one."""
 
     name: str
     input: str
@@ -160,7 +160,10 @@ def _sns_part(envelope: Envelope) -> dict[str, Any]:
 
 
 def _json(value: object) -> bytes:
-    """As short as can be, and no NaN, which is not JSON; half a surrogate pair, which JSON may hold and UTF-8 may not, stays as it was written."""
+    """Compact JSON, without NaN, which is not JSON.
+
+    Half a surrogate pair, which JSON may hold but UTF-8 may not, stays as it was written.
+    """
     try:
         return json.dumps(
             value, ensure_ascii=False, allow_nan=False, separators=(",", ":")

@@ -1,7 +1,7 @@
 """The calls that give letters to targets: one class for each kind of target in AWS.
 
-Each has `deliver`, which answers for every letter; where AWS has no call for several, they go one by one. Sizes are
-AWS's own: what is larger counts as the letter's fault without asking. Values of parameters are never logged.
+Each class has `deliver`, which returns a result for every letter. If AWS has no batch call, letters go one by one. Size
+limits are AWS's own: a larger letter is at fault without a call. Values of parameters are never logged.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from smart_redriver.engine.messages.redelivery import (
     record_for_stream,
 )
 
-#: Gives one letter, and says the id of what was accepted. Raises CallFailed, `Bounced`, and ValueError for a letter
-#: that does not hold what the target needs.
+#: Gives one letter to its target, and returns the accepted delivery's id. Raises CallFailed, `Bounced`, and ValueError
+#: for a letter that does not hold what the target needs.
 Give = Callable[[Outgoing], str]
 
-#: No further letter is begun so long after the first: a target that is slow must not eat the pass.
+#: No further letter is begun this long after the first: a slow target must not use up the pass.
 LONGEST_ROUND = timedelta(seconds=10)
 
-#: Code of what was not begun any more.
+#: The code of letters that were not begun any more.
 NOT_TRIED = "NotTried"
 
 
 class Bounced(Exception):  # noqa: N818 - reads as what happened
-    """The target took a letter and answered with a failure, or not at all: at fault may be the one or the other."""
+    """The target took a letter and answered with a failure, or not at all: either may be at fault."""
 
 
 class TooLarge(ValueError):  # noqa: N818
-    """The payload of a letter is larger than its target takes."""
+    """The payload of a letter is larger than its target accepts."""
 
 
 def check_size(payload: bytes, most: int) -> bytes:
@@ -65,9 +65,9 @@ def deliver_one_by_one(
     give: Give,
     clock: Callable[[], float] = time.monotonic,
 ) -> Sent:
-    """Give letters one after the other; each is in the answer: accepted, bounced, or with a fault.
+    """Give letters one by one; the answer includes each: accepted, bounced, or with a fault.
 
-    What the target would answer to any letter ends it: the others are not tried. An answer that nobody knows may be the
+    An answer that the target would give to any letter ends it: the others are not tried. An unknown answer may be the
     letter's fault or the target's: it is a bounce.
     """
     sent = Sent()
@@ -134,7 +134,7 @@ class QueueTarget:
     def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
         """Send messages as the origin sent them, see `SqsQueue.send`; without the metadata, which they never carried.
 
-        An answer that nobody knows is a bounce: a letter that brings it about would else be every trial's canary.
+        An unknown answer is a bounce: otherwise, a letter that causes it would be every trial's canary.
         """
         sent, messages = Sent(), []
         for one in outgoing:
@@ -166,7 +166,7 @@ class QueueTarget:
 
 
 def _with_bounces(sent: Sent) -> Sent:
-    """The same, with what may be a letter's fault as well as the queue's told as a bounce."""
+    """The result, with each fault that may be the letter's or the queue's turned into a bounce."""
     unheard = [one for one in sent.faults if one.is_refusal and one.code not in TARGET_REFUSALS]
     sent.bounced |= {one.key: one.code for one in unheard}
     sent.faults = [one for one in sent.faults if one.key not in sent.bounced]
@@ -181,7 +181,7 @@ def _bare(one: Outgoing, letter: Letter) -> Outgoing:
 
 
 class FunctionTarget:
-    """A function, invoked asynchronously. What was accepted goes by the request id, which a letter left of it has."""
+    """A function, invoked asynchronously. The request id identifies an accepted event and a letter left by it."""
 
     def __init__(self, lambdas: Any, target: Target, origin: Origin) -> None:
         self._lambdas = lambdas
@@ -204,7 +204,7 @@ class FunctionTarget:
 
 
 class StreamTarget:
-    """A delivery stream of Firehose. It says no id that anybody meets again: what was accepted keeps the letter's."""
+    """A Firehose delivery stream. It returns no id that is seen again, so an accepted record keeps the letter's id."""
 
     def __init__(self, firehose: Any, target: Target) -> None:
         self._firehose = firehose
@@ -222,7 +222,7 @@ class StreamTarget:
 
 
 class StateMachineTarget:
-    """A state machine. What was accepted goes by the execution's name."""
+    """A state machine. The execution's name identifies an accepted letter."""
 
     def __init__(self, states: Any, target: Target, origin: Origin) -> None:
         self._states = states
@@ -230,7 +230,7 @@ class StateMachineTarget:
         self._origin = origin
 
     def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
-        """Start an execution for each letter. One of the name that this delivery has is this one, and was accepted."""
+        """Start an execution for each letter. An existing execution with this delivery's name was accepted before."""
         return deliver_one_by_one("StartExecution", outgoing, self._give)
 
     def _give(self, one: Outgoing) -> str:
@@ -248,7 +248,7 @@ class StateMachineTarget:
 
 
 class TopicTarget:
-    """A topic that a rule or a schedule publishes to. What was accepted goes by SNS's message id."""
+    """A topic that a rule or a schedule publishes to. SNS's message id identifies an accepted letter."""
 
     def __init__(self, sns: Any, target: Target, origin: Origin) -> None:
         self._sns = sns
@@ -266,7 +266,7 @@ class TopicTarget:
             with naming("Publish"):
                 answer = self._sns.publish(TopicArn=self._target.place, **publication)
         except CallFailed as failed:
-            # That is not what the letter gave; an attribute of this name is told of in other words.
+            # This is not about the letter's content; SNS reports a message attribute of this name in other words.
             if failed.detail.startswith(_NO_TOPIC):
                 raise CallFailed(failed.call, "InvalidTopic", failed.detail) from failed
             raise

@@ -1,7 +1,7 @@
 """A target of a DLQ that SQS does not fill, as the source that a pass sends letters back to.
 
-`Pace` spreads the deliveries that a pass makes itself, where no queue can delay them. `target_source` makes the one of
-a listed target.
+`Pace` spreads deliveries that a pass makes itself, because no queue can delay them. `target_source` makes the source
+for a listed target.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from smart_redriver.engine.targets.web_target import WebTarget
 
 
 class Pace:
-    """A limit of `rate` deliveries a second, over all threads; 0 is without limit.
+    """A limit of `rate` deliveries a second, over all threads; 0 means no limit.
 
-    A token bucket of one: the first goes at once, and each further one no sooner than its share of a second later.
-    `clock` tells seconds, `pause` waits for some.
+    A token bucket of one: the first delivery goes at once, and each further one no sooner than its share of a second
+    later. `clock` returns seconds, `pause` waits for some.
     """
 
     def __init__(
@@ -58,16 +58,16 @@ class Pace:
 
 
 class Delivery(Protocol):
-    """Gives letters to a target. Each is in the answer: accepted, bounced, or with a fault."""
+    """Gives letters to a target. The answer includes each: accepted, bounced, or with a fault."""
 
     def deliver(self, outgoing: Sequence[Outgoing]) -> Sent: ...
 
 
 class TargetSource:
-    """A target as a source of letters. Its name is what circuit and ledger call it.
+    """A target as a source of letters. Circuit and ledger use its name.
 
-    Acceptance is the outcome, but for a function whose own failed invocations the letters are: these come back.
-    `function` tells how long such a function takes to fail. `pace` spreads what is given.
+    Acceptance is the outcome, except for a function whose own failed invocations are the letters: these come back.
+    `function` knows how long such a function takes to fail. `pace` spreads the deliveries.
     """
 
     carries_metadata = False
@@ -88,14 +88,13 @@ class TargetSource:
 
     @property
     def settles_at_once(self) -> bool:
-        """Whether nothing comes back of what it has accepted."""
+        """Whether no accepted letter comes back."""
         return self._function is None
 
     def facts(self) -> QueueFacts:
-        """A target as a queue that is always empty. Asks Lambda about a function whose letters come back,
-        and nobody else.
+        """The facts of an always empty queue. Asks only Lambda, and only about a function whose letters come back.
 
-        The largest message is the largest letter: what is too large for a target is seen when it is given.
+        The largest message is the largest letter: a letter that is too large for the target is found at its delivery.
         """
         return QueueFacts(
             arn=self._target.place,
@@ -109,7 +108,7 @@ class TargetSource:
         )
 
     def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
-        """Give letters to the target. Each is in the answer: accepted, bounced, or with a fault."""
+        """Give letters to the target. The answer includes each: accepted, bounced, or with a fault."""
         if self._pace is not None:
             for _ in outgoing:
                 self._pace.wait()
@@ -120,17 +119,17 @@ class TargetSource:
         return self._function.time_to_fail() if self._function else timedelta()
 
     def owns(self, source_arn: str | None, metadata: RedriveMetadata | None) -> bool:
-        """Whether a letter is of this target: what was recognised says so, else where it was sent to."""
+        """Whether a letter is from this target: by its recognised source, or else by where it was sent."""
         if source_arn is not None:
             return source_arn == self._target.place
         return metadata is not None and metadata.queue == self.name
 
 
 class QueueSource(TargetSource):
-    """A target queue. Where its own failed messages go to this very DLQ, they come back, as those of a source queue do.
+    """A target queue. If its own failed messages go to this very DLQ, they come back, as a source queue's do.
 
-    Then acceptance is no outcome: without that, what its consumer fails went round for ever. Copies are known by their
-    MessageId, which SQS keeps when it moves them.
+    Then acceptance is no outcome: otherwise, messages that its consumer fails would go round forever. Copies are
+    recognised by their MessageId, which SQS keeps when it moves them.
     """
 
     def __init__(self, target: Target, queue: QueueTarget, dlq_arn: str, pace: Pace | None) -> None:
@@ -141,15 +140,13 @@ class QueueSource(TargetSource):
 
     @property
     def settles_at_once(self) -> bool:
-        """Whether it fails elsewhere. Raises CallFailed where that was not asked before, and nobody says so."""
+        """Whether its failed messages go elsewhere. Raises CallFailed if that is not known yet and can't be asked."""
         if self._comes_back is None:
             self.facts()
         return not self._comes_back
 
     def facts(self) -> QueueFacts:
-        """The queue's facts where its messages come back, else those of any target.
-        Raises CallFailed in AWS's trouble.
-        """
+        """The queue's facts if its messages come back, else those of any target. Raises CallFailed if AWS fails."""
         asked = self._asked()
         self._comes_back = asked is not None and asked.dead_letter_arn == self._dlq_arn
         if asked is None or not self._comes_back:
@@ -157,7 +154,7 @@ class QueueSource(TargetSource):
         return replace(asked, max_message_size=BYTES_PER_CALL)
 
     def _asked(self) -> QueueFacts | None:
-        """Return the queue's facts; None if it can't be asked: its answer to a letter tells whether it takes them."""
+        """Return the queue's facts; None if it can't be asked: its answer to a letter shows whether it accepts any."""
         try:
             return self._queue.facts()
         except CallFailed as failed:
@@ -171,9 +168,9 @@ class QueueSource(TargetSource):
 
 
 def arn_beside(queue_arn: str, url: str) -> str | None:
-    """The ARN of the queue with this URL; None where it is in another account or Region, as no DLQ of the queue is.
+    """The ARN of the queue with this URL; None if it is in another account or Region, where no DLQ of it can be.
 
-    What is no host of AWS's does not tell its Region.
+    A host that is not AWS's does not show its Region.
     """
     place, _, _ = queue_arn.rpartition(":")
     *_, region, account = place.split(":")
@@ -183,12 +180,12 @@ def arn_beside(queue_arn: str, url: str) -> str | None:
     return f"{place}:{name}" if its_account == account and is_here else None
 
 
-#: Gives the boto3 client of a service in a region: SNS, for one, delivers to other regions, too.
+#: Returns the boto3 client of a service in a Region: SNS, for example, delivers to other Regions, too.
 Clients = Callable[[str, str], Any]
 
 
 def clients_on_first_use() -> Clients:
-    """Clients set up for a pass, each made when it is first asked something."""
+    """Clients set up for a pass, each made on its first use."""
 
     @cache
     def client(service: str, region: str) -> Any:
@@ -199,7 +196,7 @@ def clients_on_first_use() -> Clients:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """Access to targets: clients, way into the web, and pace."""
+    """Access to targets: clients, web connections, and pace."""
 
     clients: Clients = field(default_factory=clients_on_first_use)
     web: Callable[[Target, Collection[str]], Delivery] = WebTarget
@@ -213,7 +210,7 @@ def target_source(
     private_hosts: Collection[str] = (),
     dlq_url: str = "",
 ) -> TargetSource:
-    """The source for one target of a DLQ that `origin` fills. Asks nobody."""
+    """The source for one target of a DLQ that `origin` fills. Makes no call."""
     if target.kind is TargetKind.WEB:
         return TargetSource(target, reach.web(target, private_hosts), pace=reach.pace)
     client = reach.clients(_SERVICES[target.kind], target.place.split(":")[3])

@@ -1,8 +1,8 @@
 """A web target: letters are posted as SNS posts them.
 
-The connection goes to an address that was looked at, and TLS is for the host's name: what a name resolves to a moment
-later changes nothing. There are no redirects, proxies or repeats, and of the answer the status is all that is read.
-Python's own `http.client` is enough for it, given a socket; a pool would look the host up again.
+The connection goes to an address that was checked, and TLS is for the host's name: a different resolution a moment
+later changes nothing. There are no redirects, proxies or repeats, and only the answer's status is read. Python's own
+`http.client` is enough, given a socket; a pool would look the host up again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from smart_redriver.engine.messages.redelivery import Post, post_of
 from smart_redriver.engine.targets.target_calls import Bounced, deliver_one_by_one
 
 _CONNECT_SECONDS = 2
-#: From the handshake to the answer's status, however slowly it drips: as long as SNS waits.
+#: From the handshake to the answer's status, however slowly that drips: as long as SNS waits.
 #: https://docs.aws.amazon.com/sns/latest/dg/sns-http-https-endpoint-as-subscriber.html
 _WHOLE_SECONDS = 15.0
 
@@ -34,16 +34,14 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def _usual_context() -> ssl.SSLContext:
-    """Names and certificates are looked at, and nothing older than TLS 1.2 is spoken:
-    some builds of Python leave that open.
-    """
+    """Check names and certificates, and accept nothing older than TLS 1.2: some builds of Python leave that open."""
     context = ssl.create_default_context()
     context.minimum_version = max(context.minimum_version, ssl.TLSVersion.TLSv1_2)
     return context
 
 
 class WebTarget:
-    """An HTTP or HTTPS endpoint. It says no id of what it accepted: that keeps the letter's."""
+    """An HTTP or HTTPS endpoint. It returns no id, so an accepted letter keeps its own."""
 
     def __init__(
         self,
@@ -66,9 +64,9 @@ class WebTarget:
         self._make_context = context
 
     def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
-        """Post each letter. 2xx is accepted; any other answer, and none, is a bounce.
+        """Post each letter. 2xx is accepted; any other answer, or none, is a bounce.
 
-        Where the host is not known, not public, takes no connection or has no valid certificate, that is a refusal.
+        If the host is unknown or not public, accepts no connection or has no valid certificate, that is a refusal.
         """
         addresses: list[str] = []
 
@@ -99,11 +97,11 @@ class WebTarget:
         raise CallFailed("POST", "NoConnection", "no address of the host takes a connection")
 
     def _wrapped(self, plain: socket.socket) -> socket.socket:
-        """The socket of the conversation; the handshake is still to come."""
+        """The socket to talk over; the handshake is still to come."""
         if not self._is_secret:
             return plain
         return self._context.wrap_socket(
-            # No certificate has the dot at the end of a name that is looked up as it stands.
+            # No certificate has the final dot of a fully qualified name.
             plain,
             server_hostname=self._host.removesuffix("."),
             do_handshake_on_connect=False,
@@ -111,7 +109,7 @@ class WebTarget:
 
     @cached_property
     def _context(self) -> ssl.SSLContext:
-        """Reading the authorities' certificates takes a while."""
+        """The TLS context, made once: reading the authorities' certificates takes a while."""
         return self._make_context()
 
     def _status(self, connection: TimedConnection, post: Post) -> int:
@@ -124,12 +122,12 @@ class WebTarget:
             with closing(http.getresponse()) as response:
                 return response.status
         except (OSError, HTTPException) as error:
-            # It may have been taken, or be what the endpoint dies of: it is not for another try at once.
+            # The endpoint may have accepted it, or may have crashed on it: it must not be tried again at once.
             raise Bounced("no answer") from error
 
 
 def _host_header(parts: SplitResult) -> str:
-    """As it was looked up: a name that is no ASCII in its other spelling. The port is no part of its last label."""
+    """The host as it was looked up: a non-ASCII name in its ASCII spelling. The port is no part of its last label."""
     host = parts.hostname or ""
     name = f"[{host}]" if ":" in host else host.encode("idna").decode()
     return name if parts.port is None else f"{name}:{parts.port}"
@@ -152,7 +150,7 @@ _MOST_READ = 131_072
 
 
 class TimedConnection:
-    """Sends, and hands out a file to read the answer from. Every step raises OSError when the time is over."""
+    """Sends, and provides a file to read the answer from. Every step raises OSError when the time is over."""
 
     def __init__(
         self,
@@ -165,7 +163,7 @@ class TimedConnection:
         self._until = clock() + seconds
 
     def shake_hands(self) -> None:
-        """The handshake of TLS, where it is spoken. Raises ssl.SSLCertVerificationError, too."""
+        """The TLS handshake, if TLS is used. Raises ssl.SSLCertVerificationError, too."""
         if isinstance(self._connection, ssl.SSLSocket):
             self._allow_what_is_left()
             self._connection.do_handshake()
@@ -178,7 +176,7 @@ class TimedConnection:
             rest = rest[self._connection.send(rest[:_CHUNK]) :]
 
     def makefile(self, _mode: str) -> io.BufferedReader:
-        """Read the answer, at most as much as its first lines can be."""
+        """Read the answer, at most `_MOST_READ` bytes."""
         return io.BufferedReader(_Said(self))
 
     def recv_into(self, buffer: memoryview) -> int:
@@ -214,7 +212,7 @@ class _Said(io.RawIOBase):
         return count
 
 
-#: Two addresses that can't be reached tell the pass enough; each costs a time-out.
+#: Two unreachable addresses tell the pass enough; each costs a time-out.
 MOST_ADDRESSES = 2
 
 Resolve = Callable[..., Any]
@@ -225,8 +223,8 @@ def addresses_of(
 ) -> list[str]:
     """The addresses to try, IPv4 before IPv6, which a function in Lambda may not have.
 
-    Raises CallFailed: the host is not known, or one of its addresses is not for it to be reached at. One where machines
-    get their credentials never is, whatever is named.
+    Raises CallFailed if the host is unknown, or if one of its addresses is not allowed. An address at which machines
+    get their credentials never is, whatever hosts are named.
     """
     try:
         found = {entry[4][0] for entry in resolve(host, port, type=socket.SOCK_STREAM)}
