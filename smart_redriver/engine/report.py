@@ -22,7 +22,7 @@ class Outcome(str, Enum):
     PAUSED = "PAUSED"
     DRY_RUN = "DRY_RUN"
     LEASE_HELD = "LEASE_HELD"  # another pass is at work on this queue
-    LOST_RACE = "LOST_RACE"  # the circuit was changed by somebody else meanwhile
+    LOST_RACE = "LOST_RACE"  # somebody else has changed the circuit meanwhile
     MOVE_TASK_RUNNING = "MOVE_TASK_RUNNING"  # a native redrive is emptying the DLQ
     REFUSED = "REFUSED"  # the destination refused sends
     FAILED = "FAILED"  # an AWS call failed that the pass could not do without

@@ -1,4 +1,4 @@
-"""The origins of a DLQ's letters, their targets where these are no source queues, and the names of queues.
+"""The origins of a DLQ's letters, their targets if these are not source queues, and the names of queues.
 
 Standard library only, like all that synth imports.
 

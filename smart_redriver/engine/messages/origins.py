@@ -36,7 +36,7 @@ _OPTIONAL = frozenset({"Payload", "Input"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """Lambda's record for a destination. `payload` is the event's exact text; None where it was left out."""
+    """Lambda's record for a destination. `payload` is the event's exact text; None if it was left out."""
 
     function_arn: str
     condition: str
@@ -46,7 +46,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A call that a schedule had to make: its resource, by the name used there, and its parameters.
+    """A call that a schedule was supposed to make: its resource, by the name used there, and its parameters.
 
     `content` is what the call hands over; `is_complete` is false if that is missing, empty or not a text.
     """
@@ -268,13 +268,13 @@ def _of_schedule(letter: Letter, targets: Sequence[Target]) -> Found:
     cut = (text_of(letter.attributes, "IS_PAYLOAD_TRUNCATED") or "").strip().lower() == "true"
     if is_universal(arn):
         found = _of_universal_target(arn, letter, targets)
-        # A truncated letter need not be JSON any more, and does not tell its target.
+        # A truncated letter may no longer be JSON, and does not name its target.
         return replace(found, unfit=Unfit.INCOMPLETE) if cut else found
     return _found(_only(one for one in targets if _covers(one, arn)), lacks_some=cut)
 
 
 def _of_queue(letter: Letter, targets: Sequence[Target]) -> Found:
-    """A parked message that a target queue's own consumer failed: only its metadata tells where it belongs."""
+    """A parked message that a target queue's own consumer failed: only its metadata shows where it belongs."""
     named = letter.metadata.queue if letter.metadata else None
     return _found(
         _only(one for one in targets if one.kind is TargetKind.QUEUE and one.name == named)

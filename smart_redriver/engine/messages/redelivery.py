@@ -84,7 +84,7 @@ def record_for_stream(letter: Letter) -> bytes:
 
 
 def execution_of(one: Outgoing, origin: Origin) -> Execution:
-    """The execution that a rule or a schedule had to start.
+    """The execution that a rule or a schedule was supposed to start.
 
     Its name is the same for the same letter and redrive count, so that a start that a crash repeats is refused. If a
     schedule's own call named it, that name stays. A digest's 64 characters fit into a name.

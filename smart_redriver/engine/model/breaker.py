@@ -80,7 +80,7 @@ def succeeded(
         success_count=circuit.success_count + 1,
         up_since=circuit.up_since or batch.sent_at,
     )
-    # Where the consumer flaps and its next bad phase is near, a probe goes before the next batch.
+    # If the consumer flaps and its next bad phase is near, a probe goes before the next batch.
     is_trial = batch.is_probe or batch.size <= settings.canary_size
     circuit = replace(circuit, probed_at=now if is_trial or is_likely_up(circuit, now) else None)
     vouched = round(judgement.vouched_per_minute * VOUCHED_MINUTES)
@@ -176,7 +176,7 @@ def failed(
     *,
     is_probe: bool = False,
 ) -> Circuit:
-    """The circuit after a failure: of a batch of its generation, or of the sends themselves (access, KMS, throttling)."""
+    """The circuit after a batch of its generation, or the sends themselves (access, KMS, throttling), failed."""
     is_flap = circuit.probed_at is not None and not is_probe
     circuit = replace(
         circuit,

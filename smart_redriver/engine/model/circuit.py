@@ -48,7 +48,7 @@ class Lease:
 class Orders:
     """People's orders to the re-driver for this queue, on top of its settings.
 
-    Kept with the circuit, so that a pass reads them without a call of their own.
+    Kept with the circuit, so that a pass reads them without an extra call.
 
     Attributes:
         is_paused: no pass does anything until `paused_until` (None: until resumed).

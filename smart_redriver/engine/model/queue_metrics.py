@@ -26,7 +26,7 @@ def minute_of(at: datetime) -> datetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Minute:
-    """One minute of one queue. `at` is its start; gauges are None where CloudWatch has no point."""
+    """One minute of one queue. `at` is its start; gauges are None if CloudWatch has no point."""
 
     at: datetime
     sent: int = 0

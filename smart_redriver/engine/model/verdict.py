@@ -228,7 +228,7 @@ def _shown_failure(
 
 
 def _are_few_others(batch: Batch, evidence: Evidence) -> bool:
-    """Whether hardly any but suspects were redriven. Reports and returns that contradict each other excuse nobody."""
+    """Whether hardly any letters but suspects were redriven. Contradicting reports and returns excuse no letter."""
     suspects, others = evidence.suspects_failed, batch.size - evidence.suspects_failed
     has_room = evidence.failed + suspects <= batch.size
     return has_room and 0 < others <= suspects // FEW_AMONG_SUSPECTS

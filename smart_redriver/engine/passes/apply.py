@@ -417,7 +417,7 @@ class Parking:
 
     Args:
         limit: bytes that a message of the parking lot may have.
-        name_of: tells the source queue that a letter belongs to.
+        name_of: returns the source queue that a letter belongs to.
 
     """
 

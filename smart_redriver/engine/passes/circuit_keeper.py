@@ -38,7 +38,7 @@ class CircuitKeeper:
         return self._saved.version
 
     def load(self) -> None:
-        """Read the circuit; a new one where there is none yet. Raises CallFailed."""
+        """Read the circuit, or make a new one if there is none yet. Raises CallFailed."""
         loaded = self._memory.load_circuit()
         self.circuit = self._saved = loaded or breaker.new_circuit(
             self._queue, self._settings, self._clock()

@@ -369,6 +369,6 @@ class _Here(futures.Executor):
         done: Future[T] = Future()
         try:
             done.set_result(fn(*args, **kwargs))
-        except Exception as error:  # it is raised where the result is asked for
+        except Exception as error:  # it is raised when the result is read
             done.set_exception(error)
         return done

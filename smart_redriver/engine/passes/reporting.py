@@ -141,7 +141,7 @@ def _next_canary_of_a_cause(state: PassState) -> datetime | None:
 
 
 def _idle(state: PassState, now: datetime) -> int:
-    """Return the time of the next look at an idle queue: by its schedule, or sooner if its letters may be near expiry."""
+    """Return the time of the next look at an idle queue: by its schedule, or sooner if letters may be near expiry."""
     by_schedule = 60 * state.settings.schedule_minutes
     sweep_at = guard.next_sweep_at(state)
     if sweep_at is None:

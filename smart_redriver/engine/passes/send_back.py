@@ -40,7 +40,7 @@ class Leaving:
 
 @dataclass(slots=True)
 class Forwarded:
-    """The results for letters that had to leave.
+    """The results of sending letters on.
 
     Attributes:
         sent: the old MessageIds of letters that were accepted elsewhere.

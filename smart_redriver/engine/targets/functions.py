@@ -22,12 +22,12 @@ from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.model.function_metrics import FunctionMinute, metrics_of_function
 from smart_redriver.engine.model.queue_metrics import QueueMetrics
 
-#: Assumptions where Lambda does not say: the longest time-out there is, and the retries of a function with none set.
+#: Assumptions if Lambda does not say: the longest possible time-out, and the retries of a function without a setting.
 #: https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
 LONGEST_TIMEOUT = timedelta(seconds=900)
 USUAL_RETRIES = 2
 
-#: Lambda waits so long before the second try, and before the third. Same page.
+#: How long Lambda waits before the second try, and before the third. Same page.
 WAITS = (timedelta(minutes=1), timedelta(minutes=2))
 
 
@@ -64,12 +64,12 @@ class FunctionFacts:
         try:
             with naming("GetFunctionEventInvokeConfig"):
                 answer = self._lambdas.get_function_event_invoke_config(FunctionName=self._arn)
-        except CallFailed:  # as a rule because there is none: ResourceNotFoundException
+        except CallFailed:  # usually because there is none: ResourceNotFoundException
             return USUAL_RETRIES
         return min(int(answer.get("MaximumRetryAttempts", USUAL_RETRIES)), len(WAITS))
 
 
-#: Field of `FunctionMinute` -> metric. What was not counted in a minute has no point.
+#: Field of `FunctionMinute` -> metric. A minute without a count has no point.
 _COUNTERS = {
     "received": "AsyncEventsReceived",
     "invocations": "Invocations",
@@ -78,10 +78,10 @@ _COUNTERS = {
     "throttles": "Throttles",
 }
 
-#: A minute is taken for known when it is over for so long, unless what was sent in it shows otherwise.
+#: A minute counts as known this long after its end, unless our sends in it show otherwise.
 LATENESS = 3 * PERIOD
 
-#: Looked at before what is asked for: who invokes the function otherwise, too, as a rule shows there.
+#: How much earlier time is read, too: other invocations of the function usually show there.
 LOOKBACK = timedelta(hours=1)
 
 
@@ -97,9 +97,9 @@ class FunctionMetricsReader:
         self._time_to_fail = time_to_fail
 
     def since(self, start: datetime, now: datetime, queue_name: str) -> QueueMetrics:
-        """The metrics of the target of this name from the minute of `start` on; none where nothing is known for sure.
+        """The metrics of the target of this name from the minute of `start` on; none if nothing is known for sure.
 
-        Raises CallFailed, also where CloudWatch has not told all that it knows.
+        Raises CallFailed, also if CloudWatch returned only a part.
         """
         # An invocation counts in the minute in which it began, when it is over.
         minutes_to_fail = math.ceil((self._time_to_fail(queue_name) + LATENESS) / PERIOD)

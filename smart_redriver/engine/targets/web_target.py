@@ -134,7 +134,7 @@ def _host_header(parts: SplitResult) -> str:
 
 
 def _shake_hands(connection: TimedConnection) -> None:
-    """Raises CallFailed: a refusal where the certificate is not the host's or not valid."""
+    """Raises CallFailed: a refusal if the certificate is not the host's or not valid."""
     try:
         connection.shake_hands()
     except ssl.SSLCertVerificationError as error:

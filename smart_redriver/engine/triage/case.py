@@ -28,7 +28,7 @@ class GroupView(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A letter and its ledger entry; `entry` is None on a first visit, or where the ledger lost it.
+    """A letter and its ledger entry; `entry` is None on a first visit, or if the ledger lost it.
 
     `group_view`: in a FIFO queue, how much of its group was received with it.
     """

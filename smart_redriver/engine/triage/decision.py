@@ -92,7 +92,7 @@ class Renew:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """Leave the letter in the DLQ, hidden until `until`. `not_before` is set where it is worth remembering."""
+    """Leave the letter in the DLQ, hidden until `until`. `not_before` is set if it is worth remembering."""
 
     reason: HoldReason
     until: datetime

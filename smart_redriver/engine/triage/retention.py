@@ -36,7 +36,7 @@ SWEEP_LIMIT = 10_000
 #: miss fewer than one in a hundred.
 MEETINGS_PER_MARGIN = 5
 
-#: A sweep of ten thousand letters takes most of a minute.
+#: The least time between sweeps: a sweep of ten thousand letters takes most of a minute.
 BETWEEN_SWEEPS = timedelta(minutes=5)
 
 
@@ -95,9 +95,7 @@ def while_some_are_hidden(sweep_at: datetime, retention: timedelta, now: datetim
 def until_all_are_met(
     sweep_at: datetime, retention: timedelta, met: int, depth: int, now: datetime
 ) -> datetime:
-    """Return when to look through the rest of a deep DLQ, of which `met` letters were met:
-    `sweep_at` at the latest.
-    """
+    """Return when to look through the rest of a deep DLQ after a sweep of `met` letters: `sweep_at` at the latest."""
     if retention > LONGEST_RETENTION:
         return sweep_at
     sweeps = MEETINGS_PER_MARGIN * max(1.0, depth / max(1, met))
