@@ -2,8 +2,8 @@
 
     config/    settings, and where the queues are
     messages/  letters, where they come from, and what is sent
-    model/     what is known of the consumer, and what that allows; pure
-    triage/    what becomes of each letter; pure
+    model/     what is known about the consumer, and what that allows; pure
+    triage/    the decision about each letter; pure
     reports/   what consumers report; pure
     passes/    one pass, on ports
     aws/       the adapters over boto3 that fit the ports

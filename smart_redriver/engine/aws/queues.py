@@ -139,7 +139,7 @@ class SqsSource:
     def owns(self, source_arn: str | None, metadata: RedriveMetadata | None) -> bool:
         """Whether a letter is from this queue: SQS says where it moved it from, or else the metadata where it was sent.
 
-        All sources of a DLQ are in its account and region, so that their names tell them apart.
+        All sources of a DLQ are in its account and Region, so that their names tell them apart.
         """
         if source_arn is not None:
             return queue_name(source_arn) == self.name

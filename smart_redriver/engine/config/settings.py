@@ -2,7 +2,7 @@
 
 ``Settings`` is the one table of names, defaults, ranges and units. The CDK app reads context keys
 through it at synth, and the function reads environment variables through it at cold start, so
-what deploys also starts. Standard library only: synth, Lambda and simulator all import this.
+a configuration that deploys also starts. Standard library only: synth, Lambda and simulator all import this.
 """
 
 from collections.abc import Iterator, Mapping

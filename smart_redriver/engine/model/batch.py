@@ -84,7 +84,7 @@ class Batch:
         size: letters sent, suspects included.
         suspects: how many of these had come back before while others succeeded.
         returned, suspects_returned: returns seen so far, of letters without strikes and of suspects.
-        heard: what the consumer has reported of it so far.
+        heard: what the consumer has reported about it so far.
         is_probe: sent small on purpose, to see before a full batch follows.
         first_try_at, last_try_at: when the consumer could first see one of its letters, and the last of them.
         due_at: when all have had time to fail.

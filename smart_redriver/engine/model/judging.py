@@ -55,7 +55,7 @@ def judge(
     """Judge every batch that can be judged, oldest first, and move the circuit accordingly.
 
     Args:
-        evidence: what is known of each batch that awaits its verdict, by its id.
+        evidence: what is known about each batch that awaits its verdict, by its id.
         visibility_timeout: the source queue's.
         roll: uniform in [0, 1), for the jitter of a cool-down.
 
