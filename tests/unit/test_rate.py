@@ -174,6 +174,18 @@ def test_that_rate_is_forgotten_long_after_the_last_letter_if_all_was_borne() ->
     assert after(rate, holding(), live=QUIET, used=-CLEARED) is None
     assert after(rate, holding(), live=QUIET, used=SECOND - CLEARED) is not None
     assert after(less, holding(), live=QUIET, used=-CLEARED) is not None
+    assert after(rate, holding(), live=QUIET, used=-CLEARED, were_too_many=True) is not None
+
+
+@pytest.mark.parametrize(("live", "waiting"), [(1.0, 65), (1.01, 20)])
+def test_beside_hardly_any_live_message_all_letters_that_are_dealt_out_may_wait(
+    live: float, waiting: int
+) -> None:
+    """Fifteen seconds of them: a consumer that polled every ten was met with less and less."""
+    rate = replace(A_RATE, live=live, per_second=4.0)
+
+    assert not known(after(rate, holding(waiting), live=())).is_congested
+    assert known(after(rate, holding(waiting + 1), live=())).is_congested
 
 
 def test_it_never_falls_below_the_first_where_letters_alone_may_fail() -> None:

@@ -573,6 +573,23 @@ def test_live_messages_are_known_from_the_minutes_before_the_metrics_begin() -> 
 
 
 @pytest.mark.parametrize(
+    ("state", "heard_at", "is_rated"),
+    [
+        (State.HALF_OPEN, None, True),
+        (State.HALF_OPEN, NOW, False),
+        (State.CLOSED, None, False),
+        (State.OPEN, None, False),
+    ],
+)
+def test_a_consumer_that_comes_back_unseen_is_met_with_a_rate(
+    state: State, heard_at: Any, is_rated: bool
+) -> None:
+    rate = a_lane(QueueMetrics(()), state=state, heard_at=heard_at).felt(NOW)
+
+    assert (rate is not None) is is_rated
+
+
+@pytest.mark.parametrize(
     ("retention", "longest"),
     [(60, 30), (300, 150), (1800, 900), (345_600, 900), (0, 900)],
     ids=["a minute", "5 min", "half an hour", "4 days", "no queue"],

@@ -179,7 +179,7 @@ def felt(
         used: how long letters went there at the rate, of the time since the last look.
         is_closed: the circuit lets letters flow.
         are_out: letters of ours may be in the queue.
-        were_too_many: of a batch some succeeded and many failed, as if they had been too many at once.
+        were_too_many: letters were too many at once, as some of a batch succeeded and many failed, or the next may be.
         unheard: letters that have come to the consumer, of which it has reported nothing; None where it does not report.
         outcomes: what became of letters since the last look.
 
@@ -194,7 +194,8 @@ def felt(
         return _first(live, 0 if are_out else _held(facts), now) if begins else None
     use = _Use(used, since_last_look=now - rate.looked_at, unheard=unheard)
     is_outage = unheard is not None and not is_closed
-    if is_quiet and live and rate.borne is None and (use.is_cleared or is_outage):
+    is_over = (use.is_cleared or is_outage) and not were_too_many
+    if is_quiet and live and rate.borne is None and is_over:
         return None
     if use.since_last_look < timedelta(seconds=1):
         return rate
@@ -284,7 +285,11 @@ def _is_crowded(rate: Rate, facts: QueueFacts, arrives: float) -> bool:
     """Whether more messages wait or are in flight than usual, of so many that arrive a second."""
     share = SHARE_THAT_ENDS if rate.is_congested else 1.0
     usual = 2 * rate.without_ours
-    waits = share * (SURPLUS_MESSAGES + arrives * SURPLUS_WAIT) + 2 * arrives * rate.usual_wait
+    waits = arrives * SURPLUS_WAIT
+    if rate.live <= HARDLY_LIVE:
+        # All that is dealt out ahead may wait, as some consumers poll at intervals: hardly anybody waits behind it.
+        waits = rate.per_second * AHEAD.total_seconds()
+    waits = share * (SURPLUS_MESSAGES + waits) + 2 * arrives * rate.usual_wait
     in_flight = (
         share * (SURPLUS_MESSAGES + arrives * SURPLUS_IN_FLIGHT)
         + 2 * arrives * rate.usual_in_flight

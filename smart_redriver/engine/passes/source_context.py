@@ -212,9 +212,17 @@ class SourceContext:
             is_closed=circuit.state is State.CLOSED,
             unheard=self._unheard(now),
             outcomes=self._outcomes(),
-            were_too_many=any(one.judgement.is_overload for one in self.rulings),
+            were_too_many=self._may_be_too_many(now),
             are_out=bool(circuit.pending) or now < circuit.last_tried_at + CLEARED,
         )
+
+    def _may_be_too_many(self, now: datetime) -> bool:
+        """Whether letters were too many at once, or the next ones may be, as their consumer was down until now.
+
+        Where it reports, that tells of each window before the next one.
+        """
+        is_back = self.circuit.state is State.HALF_OPEN and not expects_reports(self.circuit, now)
+        return is_back or any(one.judgement.is_overload for one in self.rulings)
 
     def _outcomes(self) -> list[tuple[datetime, int, int]]:
         """What became of the letters of the batches that were judged in this pass."""
