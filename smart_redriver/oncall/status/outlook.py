@@ -80,7 +80,7 @@ def since_when(moment: datetime, now: datetime) -> str:
 
 
 def _mostly_fails(one: CauseCircuit, now: datetime) -> bool:
-    """Whether more failed than succeeded. Counts of letters are no measure: a pass sees all of a cause or just a few."""
+    """Whether more failed than succeeded. Counts of letters are no measure: a pass sees all of a cause or only some."""
     is_recent = one.counted_at is not None and now <= one.counted_at + COUNTED_FOR
     return is_recent and one.failed > one.succeeded
 
