@@ -63,8 +63,8 @@ def is_permanent(error: BaseException, body: str, kinds: tuple[ErrorKind, ...] =
 def retry_after_of(error: BaseException, now: datetime) -> int | None:
     """Seconds until the message should be tried again, by the error or one that caused it; at most 12 hours.
 
-    They come from `RetryableError.after`, from a number called `retry_after`, which clients of many services set, or
-    from the header `Retry-After` of the answer that requests, httpx, urllib, aiohttp and botocore keep with their errors.
+    They come from `RetryableError.after`, from a number called `retry_after`, as clients of many services have, or from
+    the header `Retry-After` of the answer that requests, httpx, urllib, aiohttp and botocore keep with their errors.
     """
     one: BaseException | None = error
     for _ in range(_CAUSES):
