@@ -307,7 +307,7 @@ class SmartRedriver(Construct):
     def metric(
         self, metric_name: str, *, statistic: str = "Maximum", period: cdk.Duration | None = None
     ) -> cloudwatch.Metric:
-        """One of the re-driver's own metrics of its first queue, such as `DeadLetters`. docs/monitoring.md lists them."""
+        """One of the re-driver's own metrics of its first queue, such as `DeadLetters`, see docs/monitoring.md."""
         return cloudwatch.Metric(
             namespace=NAMESPACE,
             metric_name=metric_name,
