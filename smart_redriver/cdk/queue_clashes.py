@@ -11,7 +11,7 @@ from smart_redriver.engine.errors import Fault
 
 #: Region and account in an ARN.
 HOME = r":(?P<region>[a-z0-9-]+):(?P<account>[0-9]{12}):"
-#: A FIFO queue's suffix, which counts towards the 80 characters of a name.
+#: A queue's name has at most 80 characters. A FIFO queue's suffix counts towards them.
 _NAME = r"(?:[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo)"
 QUEUE_ARN = re.compile(rf"arn:aws[a-z-]*:sqs{HOME}{_NAME}")
 KEY_ARN = re.compile(rf"arn:aws[a-z-]*:kms{HOME}key/(?:mrk-[0-9a-f]{{32}}|[0-9a-f-]{{36}})")

@@ -30,7 +30,7 @@ _SWALLOWED_DETAIL = (
 
 
 class About(Enum):
-    """What a refusal is about: which calls would be refused again."""
+    """Which letters a refusal would hit as well: none at another moment, everybody's, or some."""
 
     MOMENT = "MOMENT"
     EVERYBODY = "EVERYBODY"
@@ -55,7 +55,7 @@ _RAISED = "RAISE"
 class StatementRefused(CallFailed):
     """Raised when Postgres refuses a statement. Nothing of it was done.
 
-    `about`: which calls would be refused again. `may_be_one`: a single row may be the reason. `answer`: its code with
+    `about`: which letters it would hit as well. `may_be_one`: a single row may be the reason. `answer`: its code with
     the name of a constraint or column, but nothing from a row.
     """
 
@@ -79,7 +79,7 @@ class StatementRefused(CallFailed):
 
 
 def about(sqlstate: str, context: str) -> About:
-    """What a refusal with this code is about. `context`: the function or index that it came from, or empty."""
+    """Which letters a refusal with this code would hit, too. `context`: the function or index it came from, or empty."""
     if _RAISED in context:
         return About.SOME
     if sqlstate.startswith(_MOMENT):
@@ -93,7 +93,7 @@ def about(sqlstate: str, context: str) -> About:
 Row = tuple[Any, ...]
 Connection = psycopg.Connection[Row]
 
-#: A statement is one batch or one page. If it waits longer for somebody's lock, it goes on without the row.
+#: A statement is one batch or one page. A caller whose statement waits longer for another's lock goes on without it.
 STATEMENT_TIMEOUT: LiteralString = "30s"
 LOCK_TIMEOUT: LiteralString = "2s"
 

@@ -184,7 +184,7 @@ def _would_take_a_job(database: Database, alone: Handle, now: datetime) -> bool:
 
 
 def _would_go(database: Database, row: int, now: datetime, *, is_parked: bool) -> bool:
-    """Whether the table would accept this letter. Raises CallFailed if others could show nothing, either."""
+    """Whether the letter would go in. Raises CallFailed if trying other letters could show nothing, either."""
     known = database.statements
     statement = known.redrive_parked if is_parked else known.redrive_dead
     parameters = {"rows": [row], "run_after": [now], "trails": [""], "left_jobs": [None]}

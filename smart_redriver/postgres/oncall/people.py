@@ -121,7 +121,7 @@ class Rows:
         self._database.run("DeleteLetters", self._whole(_DELETE, is_parked=is_parked), parameters)
 
     def restore(self, one: Outgoing, now: datetime) -> int:
-        """Put a letter's row into the parking lot, and return its number. Raises CallFailed if nothing was done."""
+        """Put a letter's row into the parking lot, and return its number. If it raises CallFailed, nothing was done."""
         content = content_of(one.letter)
         if content is None:
             raise CallFailed(_CALL, "NoRow", "the file has no row for it")
