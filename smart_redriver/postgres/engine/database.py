@@ -79,7 +79,7 @@ class StatementRefused(CallFailed):
 
 
 def about(sqlstate: str, context: str) -> About:
-    """Which letters a refusal with this code would hit, too. `context`: the function or index it came from, or empty."""
+    """Which letters a refusal with this code would hit, too. `context`: the function or index behind it, or empty."""
     if _RAISED in context:
         return About.SOME
     if sqlstate.startswith(_MOMENT):
