@@ -21,9 +21,9 @@ class Topics(Construct):
     """``warning`` and ``paging``, to which this account's CloudWatch alarms may publish.
 
     Neither an alarm nor its action gets permissions automatically. An alarm that may not publish to its topic, or may
-    not use the topic's key, goes off and reaches nobody. If the app owns the topics, they get both grants here. The
-    owner of a topic given by its ARN has to grant both, and so has the owner of a ``key`` that is not the app's. From
-    ``monitoring``, only the recipients count here. Raises SettingsError listing every fault of it.
+    not use the topic's key, goes off and reaches nobody. ``warning`` and ``paging`` get both here if the app owns them.
+    The owner of a topic given by its ARN has to grant both, and so has the owner of a ``key`` that is not the app's.
+    From ``monitoring``, only the recipients count here. Raises SettingsError listing every fault of it.
     """
 
     def __init__(
