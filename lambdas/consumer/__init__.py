@@ -1,1 +1,1 @@
-"""The example consumer: a model for one that may see the same message again. See `handler`."""
+"""The example consumer: a model for consumers that may see the same message again. See `handler`."""

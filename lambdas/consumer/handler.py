@@ -1,9 +1,9 @@
 """The Lambda shell of the example consumer: an SQS batch in, the ids of its failures out.
 
-It owns the environment, the two tables and the log. What becomes of messages the kit reports to the
-re-driver, and parks those that can never succeed. The work of a message is done once, however
+It owns the environment, the two tables and the log. The kit reports the outcomes of messages to the
+re-driver, and parks messages that can never succeed. The work of a message is done once, however
 often the message comes back: success leaves a COMPLETED record in the idempotency table (key `id`,
-TTL attribute `expiration`), failure leaves none. What the work itself is, `work` knows.
+TTL attribute `expiration`), failure leaves none. The work itself is in `work`.
 """
 
 import os
@@ -51,14 +51,14 @@ def _report_already_processed(response: Any, idempotent_data: Any) -> Any:  # no
 idempotency_table, control_table = _read_environment("IDEMPOTENCY_TABLE_NAME", "CONTROL_TABLE_NAME")
 logger = Logger(service="consumer")
 dynamodb = boto3.client("dynamodb")
-# A batch of nothing but failures is still answered in full: raising would hide which they were.
+# Even a batch with only failures gets a full answer: an exception would hide which messages failed.
 processor = ReportingProcessor(raise_on_entire_batch_failure=False)
 # A group stops at its first failure; the other groups of the batch go on.
 fifo_processor = ReportingFifoProcessor(skip_group_on_error=True)
 idempotency = IdempotencyConfig(
     event_key_jmespath="original_id",
-    # A redrive keeps the body. A known id over another body is redrive metadata that was copied on to a new
-    # message: that one must fail and be seen, not be skipped.
+    # A redrive keeps the body. If a known id has a different body, somebody copied redrive metadata to a new
+    # message. That message must fail visibly, and not be skipped.
     payload_validation_jmespath="body",
     raise_on_no_idempotency_key=True,
     expires_after_seconds=REMEMBERED_SECONDS,
@@ -70,7 +70,7 @@ idempotency = IdempotencyConfig(
     data_keyword_argument="message",
     persistence_store=DynamoDBPersistenceLayer(idempotency_table, boto3_client=dynamodb),
     config=idempotency,
-    key_prefix="consumer",  # a function that is replaced, and so renamed, still knows its messages
+    key_prefix="consumer",  # a replaced function has a new name, but still knows its messages
 )
 def work_once(*, message: Message, outage: Outage) -> dict[str, str]:
     result = work(message, outage)
@@ -108,7 +108,7 @@ def keep_within(capacity: int) -> None:
 
 
 def read_outage() -> Outage:
-    """Read the switches that take things down in demo and tests; what is not there is up."""
+    """Read the switches that cause outages in the demo and in tests. Without a switch, everything is up."""
     answer = dynamodb.get_item(
         TableName=control_table, Key={"PK": {"S": "DEPENDENCY"}}, ConsistentRead=True
     )
@@ -128,7 +128,7 @@ def processor_for(event: dict[str, Any]) -> ReportingProcessor | ReportingFifoPr
 
 @logger.inject_lambda_context
 def lambda_handler(event: dict[str, Any], context: LambdaContext) -> PartialItemFailureResponse:
-    # Lets a record in progress expire with the invocation, should Lambda kill it half-way.
+    # A record in progress expires with the invocation if Lambda kills it half-way.
     idempotency.register_lambda_context(context)
     return process_partial_response(
         event=event,

@@ -1,4 +1,4 @@
-"""Reads a message and does what it says. Knows nothing of Lambda or DynamoDB."""
+"""Reads a message and does what it says. Knows nothing about Lambda or DynamoDB."""
 
 import json
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ from smart_redriver.consumer import PermanentError
 
 
 class PoisonMessageError(Exception):
-    """The message itself asks to fail, and does so at every attempt; the consumer does not know that."""
+    """The message itself asks to fail, and fails at every attempt. The consumer does not know that."""
 
 
 class DependencyDownError(Exception):
-    """The dependency is down; the same message may well succeed later."""
+    """The dependency is down. The same message may well succeed later."""
 
 
 class PaymentsDownError(Exception):
-    """Payments are down, which only messages with a payment need; the others succeed meanwhile."""
+    """Payments are down. Only messages with a payment need them; the others succeed meanwhile."""
 
 
 class OverloadedError(Exception):
@@ -25,9 +25,9 @@ class OverloadedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """An outage while a batch is worked on: of what every message needs, or of payments alone.
+    """An outage during a batch: of a dependency of all messages, or of payments alone.
 
-    `capacity`: messages that can be worked on in a minute; None for any number.
+    `capacity`: how many messages can be processed in a minute; None for no limit.
     """
 
     everything: bool = False
@@ -46,8 +46,8 @@ class Message:
 def work(message: Message, outage: Outage) -> dict[str, str]:
     """Do what the message asks, and return what is worth remembering about it.
 
-    A real consumer's work goes here. An error means that nothing is remembered, so that the message
-    is tried again when it comes back; a PermanentError, that it is parked and does not come back.
+    A real consumer's work goes here. After an error nothing is remembered, so the message is tried
+    again when it comes back. After a PermanentError it is parked and does not come back.
     """
     if outage.everything:
         raise DependencyDownError(
@@ -64,7 +64,7 @@ def work(message: Message, outage: Outage) -> dict[str, str]:
 
 
 def _json_object(text: str) -> dict[str, Any]:
-    """Parse a JSON object; anything else, however malformed or deeply nested, is an empty one."""
+    """Parse a JSON object. Anything else, even malformed or deeply nested text, gives an empty one."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
 """The Lambda shell of the re-driver: environment and clients at cold start, then one pass per invocation.
 
-The event says that it is time, and the pass looks for itself. Only the schedule's own ticks may find that nothing is
-due, and an event that tells of a recovery that no circuit waits for it; whoever else invokes the function gets a pass.
+The event only says that it is time; the pass looks for itself. Every invocation gets a pass, with two exceptions: a
+tick of the schedule when nothing is due, and an event about a recovery that no circuit waits for.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from smart_redriver.engine.wiring import connect, make_tools, set_up_collector
 
 logger = Logger(service="smart-redriver")
 
-#: The content of the schedule's ticks, which no other event has.
+#: The event of the schedule's ticks. No other event has this content.
 TICK = {"scheduled": True}
 
 settings, deployment = read_environment(os.environ)
@@ -43,7 +43,7 @@ set_up_collector()
 
 @logger.inject_lambda_context
 def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
-    """Run one pass and return its report as a JSON object; a tick that is not due says when the next look is."""
+    """Run one pass and return its report as a JSON object. For a tick that is not due, say when the next look is."""
     if event == TICK and not rhythm.is_due(_now()):
         return {"outcome": "NOT_DUE", "next_look": f"{rhythm.next_look:%Y-%m-%dT%H:%M:%SZ}"}
     remaining = timedelta(milliseconds=context.get_remaining_time_in_millis())

@@ -1,6 +1,6 @@
-"""The CDK side that others import: the construct `SmartRedriver`, its settings, and what it takes beside them.
+"""The CDK part that other apps import: the construct `SmartRedriver`, its settings, and its other arguments.
 
-The function's own `smart_redriver.engine.config.settings` decides at synth what it will accept at cold start.
+At synth, the function's own `smart_redriver.engine.config.settings` checks what it will accept at cold start.
 """
 
 try:

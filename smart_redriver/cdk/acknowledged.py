@@ -1,7 +1,7 @@
-"""Accepted findings of checkers, with reasons: cdk-nag's, which fail a synth, and those of a reviewer's checkov.
+"""Accepted findings of checkers, with reasons: cdk-nag's, which make a synth fail, and those of a reviewer's checkov.
 
-Each construct accepts its own, so that the reasons go with it into anybody's app.
-Those for checkov are in the metadata of the resources.
+Each construct accepts its own findings, so that the reasons go with it into any app. Those for checkov are in the
+metadata of the resources.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from constructs import IConstruct
 
 from smart_redriver.cdk.safeguards import Safeguards
 
-#: Where checkov looks, in the metadata of a resource.
+#: The key in a resource's metadata that checkov reads.
 _CHECKOV = "checkov"
 
 UNTRACED = (
@@ -33,7 +33,7 @@ CONNECTING = (
     "Only in a VPC: network interfaces that do not exist yet, for Lambda alone. The function's own "
     "code is denied them."
 )
-#: The one action of a pass that has no resource.
+#: The only action of a pass that can't be restricted to a resource.
 UNRESTRICTED = f"cloudwatch:GetMetricData, which AWS can't restrict to a resource. {CONNECTING}"
 
 
@@ -79,7 +79,7 @@ def accept_passes(
 
 
 def accept_widget(scope: IConstruct, function: lambda_.Function, safeguards: Safeguards) -> None:
-    """Acknowledge findings about the dashboard's function: an answer that a person waits for is never retried."""
+    """Acknowledge findings about the dashboard's function: a person waits for its answer, so it is never retried."""
     acknowledge(
         scope,
         {
@@ -95,13 +95,13 @@ def accept_widget(scope: IConstruct, function: lambda_.Function, safeguards: Saf
 
 
 def accept_anywhere(scope: IConstruct, resource: str) -> None:
-    """Acknowledge the right to connect to every database that has such a role, where no database is named."""
+    """Acknowledge the right to connect to every database with such a role, if no database is named."""
     reason = "As this one role of a database; database_resource_id narrows it to one database."
     acknowledge(scope, {f"AwsSolutions-IAM5[Resource::{resource}]": reason})
 
 
 def accept_topics(topics: IConstruct) -> None:
-    """Acknowledge findings about topics: SNS drops a page that it could not deliver for six hours."""
+    """Acknowledge findings about topics: SNS drops a page that it can't deliver for six hours."""
     acknowledge(
         topics,
         {
@@ -112,13 +112,13 @@ def accept_topics(topics: IConstruct) -> None:
 
 
 def accept_sqs_key(queue: sqs.IQueue) -> None:
-    """Acknowledge findings about the key of a queue that is made here; it is encrypted in any case."""
+    """Acknowledge findings about the key of a queue that is made here. The queue is encrypted in any case."""
     if queue.encryption_master_key is None:
         skip(queue, {"CKV_AWS_27": _WITHOUT_KEY.format("SQS")})
 
 
 def accept_function(function: lambda_.Function, safeguards: Safeguards) -> None:
-    """Acknowledge findings about a function that `safeguards` could avoid, and do not."""
+    """Acknowledge findings about a function that `safeguards` could avoid but don't."""
     if not safeguards.encryption_key_arn:
         skip(function, {"CKV_AWS_173": _WITHOUT_KEY.format("Lambda")})
         skip(function.log_group, {"CKV_AWS_158": _WITHOUT_KEY.format("CloudWatch")})
@@ -129,7 +129,7 @@ def accept_function(function: lambda_.Function, safeguards: Safeguards) -> None:
 
 
 def skip(construct: IConstruct, reasons: Mapping[str, str]) -> None:
-    """Have checkov skip rules for a construct's resource, beside those that it skips already."""
+    """Make checkov skip these rules for a construct's resource, in addition to those that it skips already."""
     resource = cast("cdk.CfnResource", construct.node.default_child)
     before = resource.get_metadata(_CHECKOV) or {"skip": []}
     added = [{"id": rule, "comment": reason} for rule, reason in reasons.items()]
@@ -137,6 +137,6 @@ def skip(construct: IConstruct, reasons: Mapping[str, str]) -> None:
 
 
 def acknowledge(scope: IConstruct, reasons: Mapping[str, str]) -> None:
-    """Accept findings of cdk-nag, by their ids, for all that is in ``scope``."""
+    """Accept findings of cdk-nag, by their ids, for everything in ``scope``."""
     for finding, reason in reasons.items():
         cdk.Validations.of(scope).acknowledge(cdk.Acknowledgment(id=finding, reason=reason))

@@ -1,9 +1,9 @@
 """The parts of an alarm: a sentence, a first step, a runbook section, explicit missing data, a topic, and its timing.
 
-Alarms that belong to one incident notify nobody by themselves; a composite of them does. The function is invoked
-every minute and looks at a queue about every minute while there is work, but at an idle one only every
-``schedule_minutes``. So no alarm depends on the schedule: what counts invocations or faults looks at minutes, and what
-looks at a gauge of the function's own keeps its state between two looks (``Missing.IGNORE``).
+Alarms that belong to one incident notify nobody by themselves; their composite does. The function is invoked every
+minute. It looks at a queue about every minute while there is work, but at an idle one only every ``schedule_minutes``.
+So no alarm depends on the schedule: an alarm on invocations or faults looks at minutes, and an alarm on one of the
+function's own gauges keeps its state between two looks (``Missing.IGNORE``).
 """
 
 import math
@@ -18,52 +18,52 @@ from constructs import Construct
 
 from smart_redriver.engine.config.settings import Settings
 
-#: Between two invocations of the function.
+#: Seconds between two invocations of the function.
 TICK = 60
-#: An alarm that reaches back for longer is evaluated once an hour, others every minute.
+#: An alarm that reaches back further is evaluated once an hour, others every minute.
 #: CloudWatch User Guide, "Alarm evaluation".
 LONGEST_REACH = 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """``breaching`` of the last ``periods`` periods of so many ``seconds`` make an alarm."""
+    """An alarm goes off if ``breaching`` of the last ``periods`` periods breach; each has this many ``seconds``."""
 
     seconds: int
     periods: int = 1
     breaching: int = 1
 
 
-#: A gauge that SQS reports. Periods slide: what lasts for less than seven minutes is not in three of them.
+#: For a gauge that SQS reports. Periods slide: a peak of less than seven minutes is not in three of them.
 LEVEL = Evaluation(seconds=300, periods=3, breaching=3)
-#: A gauge that the function reports: the newest look decides. Longer periods would mix it with older ones.
+#: For a gauge that the function reports: the newest look decides. Longer periods would mix it with older ones.
 NEWEST_LOOK = Evaluation(seconds=TICK)
 
 
 def minutes(breaching: int, *, of: int) -> Evaluation:
-    """So many minutes of the last few."""
+    """``breaching`` of the last few minutes."""
     return Evaluation(seconds=TICK, periods=of, breaching=breaching)
 
 
 def longer_than(seconds: int, *, period: int) -> Evaluation:
-    """A condition that holds for longer than so many seconds, or for as long as can be looked at.
+    """A condition that holds for longer than so many seconds, or for as long as an alarm can look back.
 
-    In one period of them it may be out of sight.
+    It may be out of sight in one of the periods.
     """
     periods = min(seconds // period + 2, LONGEST_REACH // period)
     return Evaluation(seconds=period, periods=periods, breaching=periods - 1)
 
 
 def outage_before_paging(settings: Settings, cool_downs: int) -> int:
-    """Return the time from the first opening to the end of so many cool-downs, each but the last with its canary.
+    """Return the seconds from the first opening to the end of so many cool-downs, each but the last with its canary.
 
-    A pass comes only with a tick, so every wait is rounded up to one.
+    Passes come only with ticks, so every wait is rounded up to a tick.
     """
     waits = [
         min(settings.cool_down_seconds * 2**n, settings.max_cool_down_seconds)
         for n in range(cool_downs)
     ]
-    # A canary goes without delay, and is judged when it had the time to fail.
+    # A canary goes without delay, and is judged once it has had time to fail.
     canary = settings.verdict_grace_seconds
     canary += settings.source_visibility_timeout_seconds * settings.max_receive_count
     waits += [canary] * (cool_downs - 1)
@@ -75,7 +75,7 @@ Missing = cloudwatch.TreatMissingData
 
 #: Characters. https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
 _LONGEST_NAME = 255
-#: Characters of it that say where the alarm is; a longer place is cut, and keeps its hash.
+#: How many of these say where the alarm is. A longer place is cut, but keeps its hash.
 _LONGEST_PLACE = 120
 
 
@@ -94,19 +94,19 @@ class Advice:
 
 
 class AlarmMaker:
-    """Makes the alarms of one queue in ``scope``, and keeps them in the order they were made.
+    """Makes the alarms of one queue in ``scope``, and keeps them in the order in which they were made.
 
-    A person reads their names in a page at night: ``orders CircuitOpen SmartRedriver-...``.
-    First comes what people call the queue (``known_as``), then the alarm, then its place: stack and construct,
-    as in a logical id. CloudFormation creates before it deletes,
-    so a name without the place refuses a queue that is renamed, or moved to another stack.
+    A person reads their names in a page at night: ``orders CircuitOpen SmartRedriver-...``. First comes the queue's
+    name for people (``known_as``), then the alarm, then its place: stack and construct, as in a logical id.
+    CloudFormation creates before it deletes, so without the place a queue that is renamed or moved to another stack
+    would be refused.
     """
 
     def __init__(
         self, scope: Construct, *, queue_name: str, known_as: str, runbook_url: str
     ) -> None:
         self.made: list[cloudwatch.Alarm] = []
-        #: Their names, by their ids: CloudFormation knows them only once they are made.
+        #: The alarms' names by their ids: from CloudFormation they are known only after the deployment.
         self.names: dict[str, str] = {}
         self._scope = scope
         self._queue_name = queue_name
@@ -126,9 +126,9 @@ class AlarmMaker:
         topic: sns.ITopic | None = None,
         queue_name: str | None = None,
     ) -> cloudwatch.Alarm:
-        """One alarm; without a topic it is part of a composite.
+        """Make one alarm. Without a topic, it is part of a composite.
 
-        ``queue_name`` is that of another source queue than the first, if the alarm is about it.
+        ``queue_name`` is the name of a source queue other than the first, if the alarm is about that.
         """
         self.names[construct_id] = name = self._name(construct_id, queue_name)
         alarm = cloudwatch.Alarm(
@@ -149,7 +149,7 @@ class AlarmMaker:
         return alarm
 
     def _name(self, construct_id: str, queue_name: str | None) -> str:
-        """An alarm about another source queue begins with that queue's name; its number is part of the place."""
+        """The alarm's name. It begins with the name of another source queue, whose number is part of the place."""
         is_first = queue_name is None or queue_name == self._queue_name
         kind = construct_id.rstrip(string.digits)
         number = construct_id.removeprefix(kind)
@@ -158,7 +158,7 @@ class AlarmMaker:
 
 
 def place_of(scope: Construct, says: str, ends: str = "") -> str:
-    """Stack and construct, as the end of an alarm's name that begins with what it ``says``."""
+    """Stack and construct, as the end of an alarm's name that begins with ``says``."""
     room = _LONGEST_NAME - len(says) - len(ends)
     place = cdk.Names.unique_resource_name(
         scope,
@@ -170,12 +170,12 @@ def place_of(scope: Construct, says: str, ends: str = "") -> str:
 
 
 def tell(alarm: cloudwatch.AlarmBase, topic: sns.ITopic) -> None:
-    """Have a topic told of an alarm, and of its end."""
+    """Make an alarm notify a topic when it goes off, and when it ends."""
     action = actions.SnsAction(topic)
     alarm.add_alarm_action(action)
     alarm.add_ok_action(action)
 
 
 def numbered(construct_id: str, number: int) -> str:
-    """The id of an alarm that there is for each source queue: the first one's has no number."""
+    """The id of an alarm that each source queue has: the first one's has no number."""
     return construct_id if number == 1 else f"{construct_id}{number}"

@@ -1,4 +1,4 @@
-"""Checks the arguments of a construct before anything is made of them: each by itself, and queues against each other.
+"""Checks the arguments of a construct before it makes anything: each by itself, and queues against each other.
 
 `redrive doctor` checks what an app can't know.
 """
@@ -30,7 +30,7 @@ S = TypeVar("S", Settings, Safeguards, MonitoringSettings)
 
 
 def check_lists(**given: object) -> None:
-    """Raise SettingsError for what is no list, such as one queue."""
+    """Raise SettingsError for arguments that are not lists, such as a single queue."""
     faults = [
         Fault(setting=name, seen=value, accepted="a list")
         for name, value in given.items()
@@ -41,7 +41,7 @@ def check_lists(**given: object) -> None:
 
 
 def check_kinds(**given: tuple[object, type]) -> None:
-    """Raise SettingsError for arguments, by name, that are neither None nor of the type beside them."""
+    """Raise SettingsError for arguments that are neither None nor of the given type."""
     if faults := list(_of_another_kind(given)):
         raise SettingsError(faults)
 
@@ -51,12 +51,10 @@ def check_resources(
     tables: Mapping[str, dynamodb.ITableV2 | None],
     keys: Mapping[str, kms.IKey | None],
 ) -> None:
-    """Raise SettingsError for an argument that is not a CDK queue, table or key,
-    and for a queue imported by an invalid ARN.
-    """
+    """Raise SettingsError for an argument that is not a CDK queue, table or key, or a queue with an invalid ARN."""
     faults = [
         *_without("queue_arn", queues, "a queue: `sqs.Queue.from_queue_arn` makes one of an ARN"),
-        # A `dynamodb.Table` of the first kind has no id.
+        # The older `dynamodb.Table` has no id.
         *_without(
             "table_id",
             _given(tables),
@@ -73,7 +71,7 @@ def check_resources(
 
 
 def unfit_table(scope: Construct, table: dynamodb.ITableV2 | None) -> Iterator[Fault]:
-    """A table that the app makes, and in which no item could be kept or none would expire."""
+    """Yield faults of a table that the app makes: it could keep no items, or they would never expire."""
     if table is None or not cdk.Resource.is_owned_resource(table):
         return
     resource = cast("dynamodb.CfnGlobalTable", table.node.default_child)
@@ -122,9 +120,9 @@ def checked(
     others: Iterable[Fault],
     **further: tuple[object, type],
 ) -> tuple[Settings, Safeguards, MonitoringSettings]:
-    """The settings as they will be read. Raises SettingsError listing every fault of theirs, and the `others`.
+    """The settings as they will be read. Raises SettingsError listing all their faults, and the `others`.
 
-    `further` arguments, by name, have to be of the type beside them, or None.
+    `further` arguments must be None or of the given type.
     """
     kinds = {
         "settings": (settings, Settings),
@@ -153,7 +151,7 @@ def checked_monitoring(monitoring: MonitoringSettings) -> MonitoringSettings:
 
 
 def _read(kind: type[S], given: S | None, faults: list[Fault]) -> S:
-    """Parse `given`; the defaults if it is nothing of the kind."""
+    """Parse `given`. Returns the defaults if it is of another type."""
     if not isinstance(given, kind):
         return kind()
     try:
@@ -170,14 +168,14 @@ def _of_another_kind(given: Mapping[str, tuple[object, type]]) -> Iterator[Fault
             yield Fault(setting=name, seen=value, accepted=f"a {kind.__name__}")
 
 
-#: Seconds that SQS keeps a message where nothing is said.
+#: How long SQS keeps a message by default, in seconds.
 #: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queue.html
 _RETENTION = 345_600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownQueue:
-    """`retention` is in seconds, and None where only a deployment knows it."""
+    """`retention` is in seconds; None if only a deployment knows it."""
 
     retention: int | None
     has_redrive_policy: bool
@@ -208,9 +206,7 @@ _Home = tuple[str, str]
 
 
 def place_faults(stack: cdk.Stack, queues: Mapping[str, sqs.IQueue]) -> Iterator[Fault]:
-    """Queues that are not where the stack is: what SQS measures of them would be in no alarm's sight,
-    nor in a verdict's.
-    """
+    """Yield faults of queues outside the stack's account and Region: alarms and verdicts would miss their metrics."""
     home = stack.account, stack.region
     for role, queue in queues.items():
         here = _home(queue.queue_arn) or home
@@ -223,9 +219,9 @@ def place_faults(stack: cdk.Stack, queues: Mapping[str, sqs.IQueue]) -> Iterator
 
 
 def role_faults(queues: Mapping[str, sqs.IQueue]) -> Iterator[Fault]:
-    """Queues given in two roles, of two kinds, and of different places; by the name of each queue's role.
+    """Yield faults of queues that have two roles, or differ in kind or place. The keys of ``queues`` are their roles.
 
-    What is known only when the stack is deployed can't be compared, and is let through.
+    Values that only a deployment knows can't be compared, and are accepted.
     """
     first: dict[str, str] = {}
     sample_role, sample = next(iter(queues.items()))
@@ -251,9 +247,7 @@ def fit_faults(
     dead_letter_queue: sqs.IQueue,
     parking_lot: sqs.IQueue | None,
 ) -> Iterator[Fault]:
-    """Queues that are right by themselves, and with which letters would be lost or never come;
-    as far as the app knows them.
-    """
+    """Yield faults of valid queues that together would lose letters or never get any, as far as the app knows them."""
     dead = known(dead_letter_queue)
     for role, source in sources.items():
         facts = known(source)
@@ -279,7 +273,10 @@ def fit_faults(
 def _too_short(
     role: str, queue: KnownQueue | None, other: str, before: KnownQueue | None
 ) -> Iterator[Fault]:
-    """A letter keeps the clock of its first send, and would expire as it arrives."""
+    """Yield a fault if a queue keeps messages for less time than the one before it.
+
+    A letter's age counts from its first send, so it could expire on arrival.
+    """
     kept, kept_before = (one.retention if one else None for one in (queue, before))
     if kept is not None and kept_before is not None and kept < kept_before:
         accepted = f"at least the {kept_before} s for which {other} keeps messages"

@@ -1,5 +1,6 @@
-"""The parts of a kind of queue outside SQS in an app (see `smart_redriver.engine.config.backends`): its entry,
-and its construct; and what all such constructs make.
+"""What a kind of queue outside SQS has in an app: an entry and a construct. Also what all such constructs make.
+
+See `smart_redriver.engine.config.backends`.
 """
 
 from __future__ import annotations
@@ -37,17 +38,17 @@ from smart_redriver.engine.config.backends import BACKENDS, Location
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import Settings
 
-#: The runbook for queues. That of a backend is beside it, wherever that is.
+#: The runbook for queues. A backend's runbook is beside it.
 _RUNBOOK = "runbook.md"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeoplesRights:
-    """Rights of people to letters of several re-drivers of one kind; other rights are alike, see `OnCallPolicies`.
+    """People's rights to letters of several re-drivers of one kind. Other rights are the same, see `OnCallPolicies`.
 
     Attributes:
-        suffix: what the names of the policies end with.
-        viewing, operating: to look at letters, and to change them, for the re-drivers that are given.
+        suffix: the end of the policies' names.
+        viewing, operating: statements to look at letters and to change them, for given re-drivers.
 
     """
 
@@ -57,11 +58,11 @@ class PeoplesRights:
 
 
 class OtherRedriver(IConstruct, Protocol):
-    """A construct with one re-driver whose letters are outside of SQS.
+    """A construct with one re-driver whose letters are outside SQS.
 
     Attributes:
-        encryption_key: that of the function's environment, where there is one.
-        anywhere: what its passes may connect to, where that is more than this one queue.
+        encryption_key: the key of the function's environment, if there is one.
+        anywhere: what its passes may connect to, if that is more than this one queue.
 
     """
 
@@ -86,7 +87,7 @@ class Around(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptedElsewhere(ABC):
-    """An entry of a list of queues: a queue outside of SQS, and the settings of its re-driver.
+    """An entry in a list of queues: a queue outside SQS, and the settings of its re-driver.
 
     ``name`` is what people call it.
     """
@@ -100,13 +101,13 @@ class AdoptedElsewhere(ABC):
 
     @property
     def id(self) -> str:
-        """The name as the id of its construct, and what the names of its outputs begin with."""
+        """The name as the id of its construct, and the beginning of its outputs' names."""
         return in_capitals(self.name)
 
     @property
     @abstractmethod
     def places(self) -> tuple[str, ...]:
-        """Names that may be there once in an account and Region."""
+        """Names that must be unique in an account and Region."""
 
     @abstractmethod
     def redriver(self, scope: Construct, **around: Unpack[Around]) -> OtherRedriver:
@@ -124,10 +125,10 @@ def pass_function(
     removal_policy: cdk.RemovalPolicy,
     beside: Sources = MappingProxyType({}),
 ) -> lambda_.Function:
-    """Create the function that makes passes. ``room`` is the backend's folder, ``of`` what holds its dead letters.
+    """Create the function that makes passes. ``room`` is the backend's folder, ``of`` says what holds its dead letters.
 
-    Its bundle has the engine, the room's own part of it, what `lambda.lock` beside the construct names, and nothing
-    else of the backend.
+    Its bundle has the engine, the backend's own part of it, the packages in `lambda.lock` beside the construct, and
+    nothing else of the backend.
     """
     return python_function(
         scope,
@@ -148,7 +149,7 @@ def pass_function(
 def let_use_keys(
     function: lambda_.Function, table: dynamodb.ITableV2, key: kms.IKey | None
 ) -> None:
-    """Let it use the table's key and its own, where they have one."""
+    """Let the function use the table's key and its own, if they have one."""
     for one, service, actions in (
         (table.encryption_key, "dynamodb", KEEP_ITEMS),
         (key, "lambda", DECRYPT),
@@ -169,9 +170,9 @@ def tell_places(
     table: dynamodb.ITableV2,
     topics: Topics,
 ) -> None:
-    """Tell the command where all of it is, as a stack of adopted queues does: an output for each queue, of JSON.
+    """Tell the command where everything is, as a stack of adopted queues does: one JSON output for each queue.
 
-    ``queue`` is what circuit and ledger call it, ``known_as`` what people and alarms do.
+    ``queue`` is its name in circuit and ledger, ``known_as`` its name for people and alarms.
     """
     places = {
         BACKENDS[location.origin].output: location.encode(),

@@ -1,7 +1,7 @@
 """Bundles a Lambda package with its locked dependencies, without Docker.
 
-The same sources and lock file give the same bytes, hence the same asset hash on every machine: a
-deployment without a change changes nothing.
+The same sources and lock file give the same bytes, and therefore the same asset hash, on every machine:
+a deployment without a change changes nothing.
 """
 
 import atexit
@@ -26,30 +26,30 @@ RUNTIME = lambda_.Runtime.PYTHON_3_14
 ARCHITECTURE = lambda_.Architecture.ARM_64
 
 _PYTHON_VERSION = "3.14"
-#: The newest C library that a wheel may be built against; Lambda's is newer still.
+#: The newest C library that a wheel may be built against. Lambda's is newer.
 _PLATFORM = "aarch64-manylinux_2_28"
 
-#: Notes of installers and interpreters: they name paths and times, and the function reads none.
+#: Files that installers and interpreters write: they contain paths and times, and the function reads none of them.
 _NOISE = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", ".lock")
 _LEFT_OUT = ("__pycache__", "*.py[co]", ".*")
 
 
-#: The services that a function calls, by botocore's names of their folders; botocore describes four hundred, of 27 MB.
+#: The services that a function calls, by botocore's folder names. Botocore describes four hundred, which take 27 MB.
 _SERVICES = (
     "cloudwatch", "dynamodb", "events", "firehose", "lambda", "logs", "rds",
     "secretsmanager", "sns", "sqs", "stepfunctions", "sts",
 )  # fmt: skip
-#: Folders that describe services, in a folder for each, and those that no function uses, as Powertools' page of an API.
+#: Folders with a folder for each service, and folders that no function uses, such as Powertools' page of an API.
 _DESCRIBED = ("botocore/data", "boto3/data")
 _UNSERVED = ("aws_lambda_powertools/event_handler/openapi/swagger_ui", "boto3/examples", "bin")
 
-#: Files and folders by where they are to be in a bundle.
+#: Files and folders by their place in a bundle.
 Sources = Mapping[str, Path]
 _NONE: Sources = MappingProxyType({})
 
 
 class BundlingError(Exception):
-    """Raised when a function's code can't be put together; says what to do about it."""
+    """Raised when a function's code can't be bundled. It says what to do."""
 
 
 def package_code(
@@ -59,21 +59,20 @@ def package_code(
     place: str | None = None,
     lock_file: Path = LOCK_FILE,
 ) -> lambda_.Code:
-    """Code asset of the package in the folder ``package``, with the dependencies of a lock file and ``beside`` next to
-    it.
+    """Make a code asset of the package in folder ``package``, with a lock file's dependencies and ``beside`` beside it.
 
-    The CDK takes two assets of one folder for the same, whatever is bundled: each function needs a folder of its own.
+    The CDK treats two assets of one folder as the same, whatever their bundles: each function needs its own folder.
 
-    boto3 is in it, as the lock file says: the runtime's own changes without a deployment. Bytecode is not:
-    only the runtime's own Python could compile it, and the same sources would give other bytes on a machine with
-    another. Raises BundlingError if uv is missing or can't install.
+    The lock file pins boto3, because the runtime's own changes without a deployment. There is no bytecode: only the
+    runtime's own Python could compile it, and another Python would make other bytes from the same sources. Raises
+    BundlingError if uv is missing or can't install.
     """
     if cdk.Stack.of(scope).bundling_required:
-        # Now, not when the CDK asks for the bundle: an error there comes wrapped in two tracebacks.
+        # Now, and not when the CDK asks for the bundle: there, an error comes wrapped in two tracebacks.
         install_dependencies(lock_file)
     return lambda_.Code.from_asset(
         str(package),
-        # Counts where bundling is skipped, and the hash is then that of the sources.
+        # Matters if bundling is skipped: the hash is then that of the sources.
         exclude=["**/__pycache__", "**/*.py[co]", ".*", *_apart(lock_file)],
         asset_hash_type=cdk.AssetHashType.OUTPUT,
         bundling=cdk.BundlingOptions(
@@ -84,7 +83,7 @@ def package_code(
 
 
 def _apart(lock_file: Path) -> list[str]:
-    """A pattern that matches nothing: by what it leaves out the CDK tells two bundles of one folder apart."""
+    """A pattern that matches nothing, because the CDK distinguishes two bundles of one folder by their excludes."""
     return [] if lock_file == LOCK_FILE else [f"{lock_file.name}/*"]
 
 
@@ -123,13 +122,13 @@ def bundle(sources: Sources, output: Path, lock_file: Path | None = None) -> Non
         if path.name in _NOISE:
             path.unlink()
         else:
-            # Lambda runs as another user, who must be able to read whatever the umask here was.
+            # Lambda runs as another user, who must be able to read the files regardless of the umask here.
             path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 @functools.cache
 def install_dependencies(lock_file: Path) -> Path:
-    """Install what ``lock_file`` names; the directory, which all functions copy from.
+    """Install the packages in ``lock_file``. Returns the directory that all functions copy from.
 
     Raises BundlingError with uv's own words if that fails.
     """
@@ -139,9 +138,9 @@ def install_dependencies(lock_file: Path) -> Path:
     command += ["--requirements", str(lock_file), "--require-hashes", "--only-binary", ":all:"]
     command += ["--python-version", _PYTHON_VERSION, "--python-platform", _PLATFORM]
     command += ["--python", sys.executable, "--no-compile-bytecode"]
-    # Copies, as the modes are changed and a hard link would change them in uv's cache, too.
+    # Copies, because the modes are changed, and a hard link would change them in uv's cache, too.
     command += ["--link-mode", "copy"]
-    # Every word of the command is ours.
+    # No part of the command comes from outside.
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
         raise BundlingError(
@@ -152,9 +151,7 @@ def install_dependencies(lock_file: Path) -> Path:
 
 
 def _prune(installed: Path) -> None:
-    """Take away what no function uses. Console scripts are of that,
-    and their first line names this machine's Python.
-    """
+    """Remove what no function uses, such as console scripts, whose first line names this machine's Python."""
     unused = [installed / place for place in _UNSERVED]
     for place in _DESCRIBED:
         described = installed / place
@@ -172,6 +169,6 @@ class _UvBundling:
 
     # jsii passes the options as keywords only to a method that names one of them.
     def try_bundle(self, output_dir: str, *, image: Any, **_: Any) -> bool:  # noqa: ARG002
-        """Bundle or raise; never False, which would make the CDK turn to Docker."""
+        """Bundle or raise. Never return False, which would make the CDK turn to Docker."""
         bundle(self._sources, Path(output_dir), self._lock_file)
         return True

@@ -1,7 +1,7 @@
-"""One dashboard per protected queue, read top to bottom as a person asks.
+"""One dashboard per protected queue. From top to bottom, it answers questions in the order in which people ask.
 
-Is it healthy? Is it draining? What is stuck? Is the re-driver itself well? A widget may answer in words: a function
-that only reads shows what `redrive status` and `redrive causes` do.
+Is it healthy? Is it draining? What is stuck? Is the re-driver itself well? A widget can also answer in words: a
+read-only function shows the same as `redrive status` and `redrive causes`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ COUNT = cloudwatch.YAxisProps(min=0, label="letters", show_units=False)
 SECONDS = cloudwatch.YAxisProps(min=0, label="seconds", show_units=False)
 _PERCENT = cloudwatch.YAxisProps(min=0, max=100, label="percent", show_units=False)
 
-#: The circuit's states as bands of the graph, bottom to top.
+#: The circuit's states as bands of the graph, from the bottom up.
 _BANDS = (
     (0.0, 0.25, "CLOSED", cloudwatch.Color.GREEN),
     (0.25, 0.75, "HALF_OPEN", cloudwatch.Color.ORANGE),
@@ -40,9 +40,9 @@ _BANDS = (
 
 
 class QueueDashboard(Construct):
-    """Alarm states, circuit, depths, flow, what is stuck, and the function, of one queue.
+    """Alarm states, circuit, depths, flow, stuck letters and the function of one queue.
 
-    ``custom`` is a widget that says it in words.
+    ``custom`` is a widget that describes the state in words.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class QueueDashboard(Construct):
         return bands(self._of_each(own.CIRCUIT_STATE, "circuit"))
 
     def _depths(self) -> cloudwatch.GraphWidget:
-        """Our own count includes letters that are hidden, SQS's goes on when the re-driver does not."""
+        """Graph both counts: ours includes hidden letters, SQS's goes on when the re-driver does not."""
         return graph(
             "Waiting",
             [
@@ -139,7 +139,7 @@ class QueueDashboard(Construct):
         return graph("Flow", [self._own(m, "Sum", label) for m, label in flow], COUNT)
 
     def _of_functions(self) -> Iterator[cloudwatch.Metric]:
-        """Lambda's metrics of the functions whose invocations failed, each once."""
+        """Lambda's metrics of each function whose invocations failed, once."""
         for one in {one.watched.function: one for one in self._sources}.values():
             for name in ("Invocations", "Errors", "Throttles"):
                 label = f"{name} {one.watched.function}"
@@ -193,7 +193,7 @@ class QueueDashboard(Construct):
 
 
 def bands(circuits: Sequence[cloudwatch.IMetric]) -> cloudwatch.GraphWidget:
-    """The states of circuits, over the bands that they mean."""
+    """The states of circuits over labelled bands."""
     annotations = [
         cloudwatch.HorizontalAnnotation(
             value=low,
@@ -222,7 +222,7 @@ def graph(
     stacked: bool = False,
     width: int = 6,
 ) -> cloudwatch.GraphWidget:
-    """Some lines over time."""
+    """A graph of lines over time."""
     return cloudwatch.GraphWidget(
         title=title,
         left=list(left),
@@ -234,10 +234,10 @@ def graph(
 
 
 _OURS = Path(smart_redriver.__file__).resolve().parent
-#: Its own place in the bundle, as it is imported here.
+#: The package's place in the bundle, which is the same as for imports here.
 PLACE = "smart_redriver/widget"
 WIDGET = _OURS / "widget"
-#: Modules that it shares with the re-driver and the command: how a queue's state is read, and how it is said.
+#: Modules shared with the re-driver and the command: they read a queue's state and put it into words.
 SHARED = {
     **{
         f"smart_redriver/{place}": _OURS / place
@@ -254,9 +254,9 @@ SHARED = {
     },
 }
 
-#: One look is a few calls, and a scan of at most 25 pages.
+#: One look makes a few calls, and a scan of at most 25 pages.
 _LONGEST_LOOK = cdk.Duration.seconds(30)
-#: Lambda's share of a processor grows with it, and a person waits.
+#: The share of a processor grows with memory, and a person waits.
 _MEMORY_MIB = 512
 _HEIGHT = 9
 
@@ -265,9 +265,7 @@ _READ_TABLE = ("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Scan")
 
 
 class DashboardWidget(Construct):
-    """``function`` looks at one queue's re-driver, and changes nothing;
-    ``widget`` shows on a dashboard what it answers.
-    """
+    """``function`` looks at one queue's re-driver and changes nothing. ``widget`` shows its answer on a dashboard."""
 
     def __init__(
         self,
@@ -295,7 +293,7 @@ class DashboardWidget(Construct):
             timeout=_LONGEST_LOOK,
             environment=deployment.to_env() | settings.to_env() | stack_name,
             removal_policy=removal_policy,
-            # Everybody who looks at the dashboard invokes it: what is reserved for passes would not do.
+            # Everybody who looks at the dashboard invokes it, so concurrency reserved for passes would not be enough.
             safeguards=replace(safeguards, reserved_concurrency=0),
         )
         accept_widget(self, self.function, safeguards)

@@ -20,8 +20,8 @@ from smart_redriver.cdk.topics import Topics
 from smart_redriver.engine.config.targets import Origin
 from smart_redriver.engine.errors import Fault
 
-#: An alarm's name has 255 characters: a part says which alarm it is, and a part where. People read a name up to its
-#: first space.
+#: An alarm's name has 255 characters: a part says which alarm it is, and a part where it is. People read a name up to
+#: its first space.
 _KNOWN_AS = re.compile(r"[^\s]{1,80}")
 _ANY_KNOWN_AS = "1 to 80 characters without a space"
 
@@ -38,14 +38,14 @@ TargetLike = (
 
 @dataclass(frozen=True, kw_only=True)
 class Targets:
-    """The targets of letters whose DLQ another ``origin`` than SQS fills. The re-driver calls exactly these.
+    """The targets of letters in a DLQ with an ``origin`` other than SQS. The re-driver calls exactly these.
 
     Attributes:
         origin: `"sns"`, `"lambda"`, `"eventbridge"` or `"scheduler"`.
-        to: constructs, ARNs or URLs. Where an SNS topic's subscriptions share the DLQ, a pair for each:
-            the subscription's ARN and its endpoint.
-        keys: the keys of the queues and topics among them, in their order, or one for all. A construct brings its own.
-        private_hosts: the hosts that a URL may have at an address that is not public.
+        to: constructs, ARNs or URLs. If subscriptions of an SNS topic share the DLQ, a pair for each: the
+            subscription's ARN and its endpoint.
+        keys: the keys of the queues and topics among them, in order, or one for all. A construct has its own.
+        private_hosts: hosts of URLs that may be at an address that is not public.
 
     """
 
@@ -60,10 +60,10 @@ class Resources:
     """Resources to use instead of new ones. Safeguards do not change them.
 
     Attributes:
-        parking_lot: holds poison pills; FIFO where the DLQ is.
-        parking_lot_key: encrypts the parking lot that is made, instead of the DLQ's key.
+        parking_lot: holds poison pills; FIFO if the DLQ is.
+        parking_lot_key: encrypts the parking lot that the construct makes, instead of the DLQ's key.
         table: keeps circuits and ledger. Its partition key is the string `PK`, and its TTL attribute `TTL`.
-        topics: tell people. Else all re-drivers of a stack share a pair, which their first one's monitoring makes.
+        topics: notify people. Otherwise all re-drivers of a stack share two, which the first one's monitoring makes.
 
     """
 
@@ -79,8 +79,8 @@ class Naming:
 
     Attributes:
         known_as: begins the names of its alarms, instead of the first source queue's name.
-        monitoring_scope: holds its alarms and its dashboard, and no other re-driver's; such as a nested stack.
-        output: whether the stack has an output by which `redrive --stack` finds it.
+        monitoring_scope: holds its alarms and its dashboard, and no other re-driver's, such as a nested stack.
+        output: whether the stack has an output that lets `redrive --stack` find it.
 
     """
 
@@ -89,7 +89,7 @@ class Naming:
     output: bool = True
 
     def faults(self) -> Iterator[Fault]:
-        """Names that no alarm can begin with, and a place that can't hold one."""
+        """Yield faults: a name that no alarm can begin with, and a scope that can't hold alarms."""
         name, scope = self.known_as, self.monitoring_scope
         fits = isinstance(name, str) and (
             cdk.Token.is_unresolved(name) or _KNOWN_AS.fullmatch(name)

@@ -1,6 +1,4 @@
-"""The invocations of a re-driver: by a schedule each minute, and by a rule of the default bus when its consumer is well
-again.
-"""
+"""What invokes a re-driver: a schedule each minute, and a rule on the default bus when its consumer is well again."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -27,7 +25,7 @@ from smart_redriver.engine.config.recovery import (
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import Fault
 
-#: A hint that comes later than this says nothing that a canary has not shown.
+#: A later hint would only say what a canary has already shown.
 _LATEST_SECONDS = 300
 _LOST = "A hint: where it is lost, the next canary goes at its own time, and no letter is."
 
@@ -35,11 +33,12 @@ _LOST = "A hint: where it is lost, the next canary goes at its own time, and no 
 def hear_recovery(
     scope: Construct, function: lambda_.Function, queues: Iterable[str], settings: Settings
 ) -> None:
-    """Make ``Recovery`` in ``scope``, which hears of ``queues``, of what they share, and of alarms. A function that
-    shares a downstream may tell others of it.
+    """Make ``Recovery`` in ``scope``: a rule for recoveries of ``queues``, of their shared downstream, and of alarms.
+
+    A function that shares a downstream may tell others about a recovery.
     """
     shared = [settings.downstream] if settings.downstream else []
-    # `events.Rule` knows no `$or`, and a second rule is two resources more of the 500 that a stack may have.
+    # `events.Rule` has no `$or`, and a second rule would use two more of the 500 resources that a stack may have.
     rule = events.CfnRule(
         scope,
         "Recovery",
@@ -66,7 +65,7 @@ def hear_recovery(
 
 
 def heard(recovered: Sequence[str], alarms: Sequence[str]) -> dict[str, Any]:
-    """The pattern of events that tell of these names, or that one of these alarms is OK again."""
+    """The pattern for events that one of these names has recovered, or that one of these alarms is OK again."""
     told = {"source": [SOURCE], "detail-type": [DETAIL_TYPE], "detail": {RECOVERED: [*recovered]}}
     is_ok = {
         "source": [ALARM_SOURCE],
@@ -78,7 +77,7 @@ def heard(recovered: Sequence[str], alarms: Sequence[str]) -> dict[str, Any]:
 
 
 def tell_recovery(scope: Construct) -> iam.PolicyStatement:
-    """The right to tell others of a recovery, and of nothing else."""
+    """The right to send recovery events, and no other events."""
     bus = cdk.Stack.of(scope).format_arn(
         service="events", resource="event-bus", resource_name="default"
     )
@@ -87,7 +86,7 @@ def tell_recovery(scope: Construct) -> iam.PolicyStatement:
 
 
 def alarms_elsewhere(scope: Construct, settings: object) -> Iterator[Fault]:
-    """Alarms whose changes no rule in the stack hears of."""
+    """Yield faults of alarms whose changes no rule in the stack can receive."""
     if not isinstance(settings, Settings):
         return
     stack = cdk.Stack.of(scope)
@@ -97,14 +96,14 @@ def alarms_elsewhere(scope: Construct, settings: object) -> Iterator[Fault]:
     yield from elsewhere(settings.recovery_alarms, region, account)
 
 
-#: The schedule only ticks; the function knows whether anything is due, and how often it looks at an idle queue.
+#: The schedule only ticks. The function knows whether anything is due, and how often to look at an idle queue.
 _TICK_EVERY = cdk.Duration.minutes(1)
 
 _roles: WeakKeyDictionary[cdk.Stack, iam.Role] = WeakKeyDictionary()
 
 
 def schedule_ticks(scope: Construct, function: lambda_.IFunction) -> None:
-    """Make ``Schedule`` in ``scope``; all schedules of a stack have one role."""
+    """Make ``Schedule`` in ``scope``. All schedules of a stack share one role."""
     role = _role(cdk.Stack.of(scope))
     invoke = iam.PolicyStatement(
         actions=["lambda:InvokeFunction"], resources=[function.function_arn]
@@ -113,10 +112,10 @@ def schedule_ticks(scope: Construct, function: lambda_.IFunction) -> None:
     target = targets.LambdaInvoke(
         function,
         input=scheduler.ScheduleTargetInput.from_object({"scheduled": True}),
-        # A tick that could not be delivered is late by now; by default it would be tried for a day.
+        # A tick that could not be delivered is too late. By default it would be retried for a day.
         retry_attempts=0,
         max_event_age=_TICK_EVERY,
-        # By itself it adds the versions and aliases of the function, of which there are none.
+        # Otherwise the CDK adds the function's versions and aliases, but there are none.
         role=role.without_policy_updates(),
     )
     scheduler.Schedule(
@@ -129,9 +128,9 @@ def schedule_ticks(scope: Construct, function: lambda_.IFunction) -> None:
 
 
 def _role(stack: cdk.Stack) -> iam.Role:
-    """The role of the stack's schedules, made when it is first asked for."""
+    """The role of the stack's schedules, made at first use."""
     if stack not in _roles:
-        # Scheduler asks in the name of a schedule's group, not of the schedule.
+        # Scheduler assumes the role on behalf of a schedule's group, not of the schedule.
         # https://docs.aws.amazon.com/scheduler/latest/UserGuide/cross-service-confused-deputy-prevention.html
         group = stack.format_arn(
             service="scheduler", resource="schedule-group", resource_name="default"

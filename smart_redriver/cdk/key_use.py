@@ -1,7 +1,7 @@
 """The permitted uses of a KMS key, each through one service only.
 
-Whoever holds a grant without ``kms:ViaService`` could have the key decrypt any ciphertext that comes into their hands;
-with it, only that service does, for a call that they may make.
+With a grant without ``kms:ViaService``, a caller could have the key decrypt any ciphertext it gets hold of. With the
+condition, only that service can use the key, for a call that the caller may make.
 https://docs.aws.amazon.com/kms/latest/developerguide/conditions-kms.html#conditions-kms-via-service
 """
 
@@ -13,12 +13,12 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-#: Uses that SQS makes of a queue's key for those who receive, and for those who send.
+#: How SQS uses a queue's key for receivers, and for senders.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html
 DECRYPT = ("kms:Decrypt",)
 ENCRYPT = ("kms:Decrypt", "kms:GenerateDataKey")
-#: Uses that DynamoDB makes of a table's key for those who read and write items. All that AWS lists as the least, but
-#: `kms:CreateGrant`, which is for those who make the table.
+#: How DynamoDB uses a table's key for callers that read and write items: everything that AWS lists as the minimum,
+#: except `kms:CreateGrant`, which only the maker of the table needs.
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html
 KEEP_ITEMS = (
     "kms:Decrypt",
@@ -32,7 +32,7 @@ KEEP_ITEMS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyUse:
-    """One key, one service, and what it may do with the key. `region` is the key's where that is not the stack's."""
+    """One key, one service, and what it may do with the key. `region` is the key's, if that is not the stack's."""
 
     key: kms.IKey
     service: str
@@ -49,17 +49,17 @@ class KeyUse:
         )
 
     def via(self, scope: Construct) -> str:
-        """KMS's name of the service in the key's Region."""
+        """KMS's name for the service in the key's Region."""
         return via_service(scope, self.service, self.region)
 
 
 def via_service(scope: Construct, service: str, region: str | None = None) -> str:
-    """KMS's name of a service in a Region, by default that of the stack around ``scope``, where most keys are."""
+    """KMS's name for a service in a Region. Without one, it is the Region of the stack around ``scope``."""
     return f"{service}.{region or cdk.Stack.of(scope).region}.amazonaws.com"
 
 
 def together(uses: Iterable[KeyUse]) -> Iterator[KeyUse]:
-    """Each key and service once, with all that is done."""
+    """Yield each key and service once, with all its actions."""
     found: dict[tuple[str, str, str | None], KeyUse] = {}
     for use in uses:
         place = (use.key.key_arn, use.service, use.region)
@@ -77,7 +77,7 @@ WRITE_TABLE = (
     "dynamodb:DeleteItem",
     "dynamodb:BatchWriteItem",
 )
-#: How a function in a VPC reaches AWS. Nor these can be restricted.
+#: Calls that show how a function in a VPC reaches AWS. These can't be restricted either.
 ASK_NETWORK = (
     "ec2:DescribeRouteTables",
     "ec2:DescribeSecurityGroups",

@@ -31,16 +31,16 @@ from smart_redriver.engine.errors import Fault
 from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY
 
 _FIVE_MINUTES = cdk.Duration.minutes(5)
-#: Seconds; the most that SQS can delay a message.
+#: The longest delay of a message in SQS, in seconds.
 _LONGEST_DELAY = int(MAX_SQS_DELAY.total_seconds())
-#: Source queues whose metrics one alarm adds up: it may have ten metrics, and the DLQ's depth is two of them.
+#: How many source queues one alarm can add up: it may have ten metrics, and the DLQ's depth takes two.
 _MOST_SOURCES_IN_SUM = 8
 
 
 class WarningAlarms:
-    """Makes them, each with the warning topic.
+    """Makes the warning alarms, each with the warning topic.
 
-    ``metrics`` are those of each source queue that shares the DLQ, the first one first.
+    ``metrics`` belong to the source queues that share the DLQ, in their order.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class WarningAlarms:
         )
 
     def _suspects(self) -> None:
-        """Hidden from SQS's own counts, and old by intent: so they have a warning of their own."""
+        """Warn about suspects separately: SQS's own counts don't show them, and they are old by intent."""
         limit = self._monitoring.alarm_suspects
         self._make.alarm(
             "SuspectsWaiting",
@@ -103,7 +103,7 @@ class WarningAlarms:
         )
 
     def _parked(self) -> None:
-        """Our own count speaks at once, SQS's up to 15 minutes late, but for as long as it lasts."""
+        """Use both counts: ours shows parked letters at once; SQS's is up to 15 minutes late, but stays as they do."""
         limit = self._monitoring.alarm_parked_letters
         self._make.alarm(
             "PoisonParked",
@@ -151,11 +151,11 @@ class WarningAlarms:
         )
 
     def _too_many_failures(self, sources: Sequence[QueueMetrics]) -> None:
-        """Net growth stands for arrivals: SQS does not count what it moves to a DLQ.
+        """Use net growth for arrivals, because SQS does not count messages that it moves to a DLQ.
 
-        What the re-driver sends back meanwhile is missing from it, so what heals by itself warns nobody.
-        Which source a letter of a shared DLQ came from the count can't say: so all receives count. What was not
-        delivered to a target, nobody counts beside what was, and there is no such alarm.
+        Letters that the re-driver sends back meanwhile are not in it, so failures that heal by themselves warn nobody.
+        For a shared DLQ, growth does not show a letter's source, so receives of all sources count. For a target, nobody
+        counts deliveries and failures together, so there is no such alarm.
         """
         percent = self._monitoring.alarm_failures_percent
         enough = self._monitoring.alarm_failures_received
@@ -167,7 +167,7 @@ class WarningAlarms:
         }
         if not received:
             return
-        # AWS reports nothing of a queue or function that nobody uses.
+        # AWS reports nothing for a queue or function that is not used.
         total = " + ".join(f"FILL({name}, 0)" for name in received)
         self._make.alarm(
             "TooManyFailures",
@@ -190,7 +190,7 @@ class WarningAlarms:
         )
 
     def _reports_unread(self) -> None:
-        """An idle queue is looked at every ``schedule_minutes``, and what consumers report waits until then."""
+        """Warn about unread reports: at an idle queue, they wait up to ``schedule_minutes`` for the next look."""
         two_looks = 2 * 60 * self._settings.schedule_minutes
         limit = max(self._monitoring.alarm_unread_reports_seconds, two_looks)
         self._make.alarm(
@@ -208,7 +208,7 @@ class WarningAlarms:
         )
 
     def _source_old(self, metrics: QueueMetrics, number: int) -> None:
-        """A delayed letter ages like any other, as far as SQS says: its age is of "the oldest non-deleted message".
+        """Warn about old messages at the source. SQS gives the age of "the oldest non-deleted message", delayed or not.
 
         So age counts only while something is visible, and beyond the longest delay while letters are delayed.
         """
@@ -239,14 +239,14 @@ class WarningAlarms:
 
 MONITORING_ID = "Monitoring"
 
-#: Minutes between points in a graph of twelve hours: finer ones are not needed, and coarser ones do not show work.
+#: Minutes between points in a graph of twelve hours. Finer points are not needed, and coarser ones do not show work.
 _GRAPH_PERIOD_MINUTES = (5, 60)
 
 
 def crowded(scope: Construct) -> Iterator[Fault]:
-    """A fault where ``scope`` has the monitoring of another queue.
+    """Yield a fault if ``scope`` already has the monitoring of another queue.
 
-    A name for the second would hang on which came first: swapped, each alarm would stand in the other's way.
+    The second one's ids would depend on the order: if it changed, the alarms would clash with each other.
     """
     if scope.node.try_find_child(MONITORING_ID):
         accepted = 'one for each re-driver, such as `Construct(scope, "Orders")`'
@@ -254,9 +254,9 @@ def crowded(scope: Construct) -> Iterator[Fault]:
 
 
 class QueueMonitoring(Construct):
-    """``alarms`` of one DLQ and what its letters go back to, and its dashboard, the ``widget`` on it if one is given.
+    """``alarms`` of one DLQ and of where its letters go back to, and its dashboard, with ``widget`` if one is given.
 
-    With ``alarms=paging`` there are only those that page and the metrics that they look at.
+    With ``alarms=paging``, there are only the alarms that page and the metrics that they use.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""Settings of monitoring that only the CDK app needs: thresholds, topics and subscribers.
+"""Monitoring settings that only the CDK app needs: thresholds, topics and subscribers.
 
-Declared like the function's settings, and read from the same flat context keys.
+They are declared like the function's settings, and read from the same flat context keys.
 """
 
 import re
@@ -35,12 +35,12 @@ class Alarms(str, Enum):
 
 def _emails() -> Kind[tuple[str, ...]]:
     def parse(value: Any) -> tuple[str, ...]:
-        # A list where it comes from cdk.json or from code, one text where it comes from `-c`.
+        # It is a list if it comes from cdk.json or from code, and one text if it comes from `-c`.
         listed = value if isinstance(value, list | tuple) else str(value).split(",")
         addresses = [one.strip() if isinstance(one, str) else one for one in listed]
         if not all(one == "" or _is_email(one) for one in addresses):
             raise ValueError
-        # SNS has one subscription for an address, and the CDK none for a second.
+        # SNS has one subscription for an address, and the CDK refuses a second.
         return tuple(dict.fromkeys(filter(None, addresses)))
 
     return Kind(parse, "e-mail addresses, separated by commas")
@@ -134,7 +134,7 @@ class MonitoringSettings:
 
     @property
     def has_widget(self) -> bool:
-        """Whether there is a widget: with `alarms=paging` there is no dashboard for it."""
+        """Whether there is a widget. With `alarms=paging`, there is no dashboard for it."""
         return self.dashboard_widget and self.alarms is Alarms.ALL
 
     @property
@@ -150,9 +150,9 @@ class MonitoringSettings:
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> Self:
-        """Read ``values`` by setting name; what is left out takes its default.
+        """Read ``values`` by setting name. A setting that is left out has its default.
 
-        Names that are no settings are ignored. Raises SettingsError listing every fault.
+        Other names are ignored. Raises SettingsError listing every fault.
         """
         read, faults = read_fields(cls, values)
         if faults:

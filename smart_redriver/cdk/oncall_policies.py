@@ -1,6 +1,4 @@
-"""Policies for the people who run `redrive`: to see how queues are, to read letters, and to change,
-and no action more.
-"""
+"""Policies for people who run `redrive`: to see the state of queues, to read letters, and to change things, no more."""
 
 import json
 import re
@@ -39,23 +37,23 @@ from smart_redriver.cdk.topics import Topics
 
 #: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
 _LONGEST_POLICY = 6_144
-#: The longest ARN of what the deployment makes, such as a queue: a name has 80 characters at most.
+#: The longest ARN of a resource that the deployment makes, such as a queue: a name has at most 80 characters.
 _LONGEST_MADE_ARN = "x" * 120
 #: Region, account and the like, which are parts of an ARN.
 _LONGEST_PART = "x" * 20
 _TOKEN = re.compile(r"\$\{Token\[(AWS\.(?:Partition|Region|AccountId|URLSuffix)\b)?[^]]*\]\}")
 
 _MEASURE = ("sqs:GetQueueAttributes",)
-#: Looking at a letter is receiving it and letting it go; so is what a dry run does to consumers' reports.
+#: To look at a letter is to receive and release it. A dry run does the same to consumers' reports.
 _LOOK = (*_MEASURE, "sqs:ReceiveMessage", "sqs:ChangeMessageVisibility")
-#: Calls that AWS can't restrict to a resource, or that ask where a resource is.
+#: Calls that can't be restricted to a resource, or that ask where a resource is.
 _ASK_AROUND = (
     "cloudwatch:DescribeAlarms",
     "cloudwatch:GetMetricData",
     "lambda:ListEventSourceMappings",
     "scheduler:ListSchedules",
 )
-#: The same for queues outside of SQS, whose function no event source mapping feeds.
+#: The same for queues outside SQS, whose function has no event source mapping.
 _ASK_AROUND_OUTSIDE = tuple(one for one in _ASK_AROUND if not one.startswith("lambda:"))
 _NO_RESOURCE = (
     "Lists and metrics, which AWS can't restrict to a resource; nothing of a message is in them."
@@ -68,14 +66,12 @@ Rights = Callable[[Construct, Sequence[T]], Iterator[iam.PolicyStatement]]
 
 
 class OnCallPolicies(Construct):
-    """Managed policies ``RedriveObserver``, ``RedriveViewer`` and ``RedriveOperator`` for people to have;
-    nobody has them yet.
+    """Managed policies for people: ``RedriveObserver``, ``RedriveViewer`` and ``RedriveOperator``. Nobody has them yet.
 
-    An observer sees status, causes and history, and no letter. Whoever changes also looks,
-    and so needs both of the others. A policy holds as many queues as fit: the next one begins a second
-    set, ``RedriveViewer2`` and so on. Queues outside of SQS have pairs of their own,
-    such as ``RedriveViewerJobs`` and ``RedriveOperatorJobs``. ``team`` begins the names,
-    where those of one team are to see their own queues only.
+    An observer sees status, causes and history, but no letter. A person who changes something also looks, and therefore
+    needs both of the others. A policy holds as many queues as fit. The next one begins a second set, ``RedriveViewer2``
+    and so on. Queues outside SQS have pairs of their own, such as ``RedriveViewerJobs`` and ``RedriveOperatorJobs``.
+    ``team`` begins the names, if one team should see only its own queues.
     """
 
     def __init__(
@@ -144,7 +140,7 @@ class OnCallPolicies(Construct):
 
 
 def _shares(redrivers: Sequence[T], makers: Sequence[Statements[T]]) -> Iterator[list[T]]:
-    """Yield as many re-drivers as fit into each policy that is made of these statements."""
+    """Yield the re-drivers of each policy: as many as fit, with these statements."""
     share: list[T] = []
     for one in redrivers:
         most = max(_characters(make([*share, one])) for make in makers)
@@ -157,12 +153,12 @@ def _shares(redrivers: Sequence[T], makers: Sequence[Statements[T]]) -> Iterator
 
 
 def _makers(scope: Construct, *makers: Rights[T]) -> list[Statements[T]]:
-    """Makers of a viewer's and an operator's statements. An observer's are fewer than a viewer's."""
+    """Makers of a viewer's and an operator's statements. An observer has fewer than a viewer."""
     return [partial(one, scope) for one in makers]
 
 
 def _characters(statements: Iterable[iam.PolicyStatement]) -> int:
-    """The length of a policy, with the longest that the deployment can put in place of a token."""
+    """The length of a policy, with the longest value that the deployment can put in place of each token."""
     listed = [one.to_statement_json() for one in statements]
     policy = json.dumps({"Version": "2012-10-17", "Statement": listed}, separators=(",", ":"))
     return len(_TOKEN.sub(lambda token: _LONGEST_PART if token[1] else _LONGEST_MADE_ARN, policy))
@@ -171,7 +167,7 @@ def _characters(statements: Iterable[iam.PolicyStatement]) -> int:
 def _observing(
     scope: Construct, redrivers: Sequence[SmartRedriver]
 ) -> Iterator[iam.PolicyStatement]:
-    """Counts, circuits, causes and history. The ledger quotes errors, and has no body."""
+    """Statements to read counts, circuits, causes and history. The ledger quotes errors, but no bodies."""
     yield allow(["cloudformation:DescribeStacks"], [cdk.Stack.of(scope).stack_id])
     yield allow(_ASK_AROUND, ["*"])
     places = _source_arns(redrivers) + _letter_arns(redrivers) + _outcome_arns(redrivers)
@@ -214,7 +210,7 @@ def _viewing_functions(redrivers: Sequence[SmartRedriver]) -> Iterator[iam.Polic
 def _viewing_keys(
     scope: Construct, redrivers: Sequence[SmartRedriver]
 ) -> Iterator[iam.PolicyStatement]:
-    """Topics and keys: whom alarms reach, what has to be decrypted, and whether keys are in use."""
+    """Statements for topics and keys: who gets alarms, what has to be decrypted, and whether keys are enabled."""
     yield from _viewing_topics(one.topics for one in redrivers)
     looked_at = [*_letters(redrivers), *(one.outcome_queue for one in redrivers)]
     letters = key_arns(queue.encryption_master_key for queue in looked_at)
@@ -258,7 +254,7 @@ def _operating(
 
 
 def _elsewhere(rights: PeoplesRights) -> tuple[Rights[OtherRedriver], Rights[OtherRedriver]]:
-    """Return the rights to look at and to change letters outside of SQS."""
+    """Return the rights to look at and to change letters outside SQS."""
 
     def viewing(
         scope: Construct, redrivers: Sequence[OtherRedriver]

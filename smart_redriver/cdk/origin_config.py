@@ -1,8 +1,7 @@
-"""The origin of a DLQ that SQS does not fill, and the targets of its letters: from the texts of a list of queues, or
-from the constructs and texts of an app.
+"""The origin of a DLQ that SQS does not fill, and the targets of its letters.
 
-Every fault is told at synth. What is let through here, the function reads again by the same
-`smart_redriver.engine.config.targets`.
+They come from the texts in a list of queues, or from the constructs and texts in an app. Every fault is reported at
+synth. The function reads accepted values again with the same `smart_redriver.engine.config.targets`.
 """
 
 from __future__ import annotations
@@ -33,20 +32,20 @@ from smart_redriver.engine.config.targets import (
 )
 from smart_redriver.engine.errors import Fault
 
-#: Kinds of targets that have a key; senders must be allowed to use it.
+#: Kinds of targets that can have a key. Senders must be allowed to use it.
 WITH_KEYS = (TargetKind.QUEUE, TargetKind.TOPIC)
 
-#: Each has a circuit, and two alarms.
+#: Each target has a circuit and two alarms.
 MAX_TARGETS = 10
-#: Characters of targets and private hosts. The function's environment has 4 KB, of which settings and queues take a
-#: half.
+#: The most characters of targets and private hosts. The function's environment has 4 KB, and settings and queues take
+#: half of it.
 #: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 _MOST_TEXT = 2_000
-#: Characters. An alarm's name, of which 255 are allowed, begins with a target's.
+#: In characters. An alarm's name, which begins with a target's, has at most 255.
 #: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
 _LONGEST_NAME = 200
 
-#: Targets that can't let in another account: a stream is called by its bare name, a state machine has no policy.
+#: Targets that can't allow another account: a stream is called by its bare name, and a state machine has no policy.
 #: https://docs.aws.amazon.com/firehose/latest/APIReference/API_PutRecord.html
 #: https://docs.aws.amazon.com/step-functions/latest/dg/security_iam_service-with-iam.html
 _OF_ONE_ACCOUNT = (TargetKind.DELIVERY_STREAM, TargetKind.STATE_MACHINE)
@@ -66,7 +65,7 @@ class OriginConfig:
 def read_origin_config(
     origin: Origin, targets: Sequence[str | Target], private_hosts: Sequence[str]
 ) -> tuple[OriginConfig, list[Fault]]:
-    """Targets and hosts by themselves, and what is wrong with them."""
+    """Read targets and hosts, and return them with the faults that they have by themselves."""
     in_order = [str(one) for one in targets if is_fifo(str(one))]
     read, faults = read_targets(origin, [one for one in targets if str(one) not in in_order])
     if in_order:
@@ -82,10 +81,10 @@ def read_origin_config(
 def misplaced(
     origin_config: OriginConfig, queues: Mapping[str, str], *, in_order: bool
 ) -> Iterator[Fault]:
-    """Targets that can't be called from where the queues are, or are one of them; `queues` are ARNs by role,
-    the DLQ first.
+    """Yield faults of targets that can't be called from the queues' account and Region, or are one of the queues.
 
-    What is known only when the stack is deployed can't be compared, and is let through. `in_order`: the DLQ is FIFO.
+    `queues` has ARNs by role, the DLQ first. Values that only a deployment knows can't be compared, and are accepted.
+    `in_order`: the DLQ is FIFO.
     """
     role, dead_letters = next(iter(queues.items()))
     if in_order:
@@ -100,7 +99,7 @@ def misplaced(
 
 
 def _elsewhere(origin: Origin, target: Target, dead_letter_arn: str) -> Iterator[Fault]:
-    """Yield faults of targets elsewhere: only SNS reaches another Region, from a DLQ in the subscription's own."""
+    """Yield faults of targets elsewhere. Only SNS reaches another Region, with the DLQ in the subscription's Region."""
     _, _, _, region, account, _ = dead_letter_arn.split(":", 5)
     bound = [target.place] if (origin, target.kind) not in _ACROSS_REGIONS else []
     for arn in filter(None, (*bound, target.subscription)):
@@ -114,7 +113,7 @@ def _elsewhere(origin: Origin, target: Target, dead_letter_arn: str) -> Iterator
 
 
 def _is_in(region: str, arn: str) -> bool:
-    """Return whether an ARN is in the Region. An ARN that only a deployment knows is let through."""
+    """Return whether an ARN is in the Region. An ARN that only a deployment knows is accepted."""
     parts = arn.split(":")
     return len(parts) < 4 or parts[3] == region or cdk.Token.is_unresolved(parts[3])
 
@@ -137,7 +136,7 @@ def _unfit_names(targets: Sequence[Target]) -> Iterator[Fault]:
 
 
 def _unfit_hosts(targets: Sequence[Target], private_hosts: Sequence[str]) -> Iterator[Fault]:
-    """Hosts that no target has, and targets whose address says by itself that it is not public."""
+    """Yield faults: hosts that no target has, and targets with an address that is visibly not public."""
     web = [one for one in targets if one.kind is TargetKind.WEB]
     named = {host.lower() for host in private_hosts}
     hosts = {host_of(one) for one in web}
@@ -160,9 +159,7 @@ def _at_unfit_addresses(web: Sequence[Target], named: Set[str]) -> Iterator[Faul
 
 
 def unfit_keys(origin_config: OriginConfig, key_arns: Sequence[str]) -> Iterator[Fault]:
-    """Keys of target queues and topics that nothing uses, or that are not where their target is,
-    as far as that is known.
-    """
+    """Yield faults of target keys that nothing uses, or that are known to be in another Region than their target."""
     targets = [one.place for one in origin_config.targets if one.kind in WITH_KEYS]
     if not key_arns:
         return
@@ -198,14 +195,14 @@ def _is_private(host: str) -> bool:
     return host.removesuffix(".").rpartition(".")[2] == "localhost"
 
 
-#: Origins that have targets; a queue outside of SQS has a construct of its own.
+#: Origins that have targets. A queue outside SQS has a construct of its own.
 _ORIGINS = tuple(one for one in IN_SQS if one is not Origin.SQS)
 _TO = "targets.to"
 _ACCEPTED = (
     "a queue, function, topic, state machine or delivery stream of the CDK's, or an ARN or a URL that is known at "
     "synth"
 )
-#: How a construct of each kind tells its ARN and its name, what an ARN has before the name, and its key.
+#: For each kind of construct: the attributes for its ARN and name, what precedes the name in an ARN, and its key.
 _CONSTRUCTS = {
     TargetKind.QUEUE: ("queue_arn", "queue_name", "", "encryption_master_key"),
     TargetKind.FUNCTION: ("function_arn", "function_name", "function:", ""),
@@ -214,15 +211,16 @@ _CONSTRUCTS = {
     TargetKind.DELIVERY_STREAM: ("delivery_stream_arn", "delivery_stream_name", "deliverystream/", ""),
 }  # fmt: skip
 
-#: For each queue and topic among the targets the key that encrypts it.
+#: The key of each queue and topic among the targets.
 _Keys = tuple[kms.IKey | None, ...]
 
 
 def origin_config_of(
     given: Targets | None, sources: Mapping[str, sqs.IQueue], others: Mapping[str, sqs.IQueue]
 ) -> tuple[OriginConfig, _Keys, list[Fault]]:
-    """Return the origin of the DLQ, the keys of its targets, and all faults. Queues are given by their roles;
-    the DLQ is the first of the `others`.
+    """Return the origin of the DLQ, the keys of its targets, and all faults.
+
+    Queues are given by their roles. The DLQ is the first of the `others`.
     """
     if given is None:
         return OriginConfig(), (), list(_without_targets(sources))
@@ -251,7 +249,7 @@ def origin_config_of(
 
 
 def _with_refused(faults: list[Fault], refused: Sequence[object]) -> list[Fault]:
-    """The faults, and one for each unreadable target. Beside these, a missing target is no fault."""
+    """Add a fault for each unreadable target. A missing target is then no fault."""
     if not refused:
         return faults
     return [*(one for one in faults if one.seen is not None), *map(_refused, refused)]
@@ -283,7 +281,7 @@ def _no_hosts(given: Targets) -> Iterator[Fault]:
 
 
 def _read(given: object) -> tuple[Target | str | None, kms.IKey | None]:
-    """A target, or the text of one, and the key that a construct brings; nothing for what is none."""
+    """A target or its text, and a construct's own key; None for anything else."""
     subscription, one = given if isinstance(given, tuple) and len(given) == 2 else (None, given)
     if isinstance(one, str):
         text = f"{subscription}={one}" if subscription else one
@@ -304,7 +302,7 @@ def _read_construct(
         return f"{subscription}={arn}" if subscription else arn, key
     if not isinstance(name, str) or getattr(one, "fifo", None):
         return None, None
-    # Its ARN is made of its name, so that what circuits and alarms are called by can be told from it.
+    # Make the ARN from the name, so that it contains the name for circuits and alarms.
     home = cdk.Stack.of(cast("cdk.IResource", one))
     place = f"arn:{home.partition}:{kind.value}:{home.region}:{home.account}:{before}{name}"
     return Target(kind=kind, place=place, subscription=subscription), key
@@ -322,7 +320,7 @@ def _refused(given: object) -> Fault:
 def _each_with_its_key(
     origin_config: OriginConfig, keys: Sequence[kms.IKey], own: Mapping[str, kms.IKey]
 ) -> _Keys:
-    """Keys that are given are in the order of queues and topics, and the last one is of all that are left."""
+    """Assign keys. Given keys are in the order of queues and topics, and the last one is for all that are left."""
     locked = [str(one) for one in origin_config.targets if one.kind in WITH_KEYS]
     usual = [keys[min(index, len(keys) - 1)] if keys else None for index in range(len(locked))]
     return tuple(own.get(one, key) for one, key in zip(locked, usual, strict=True))

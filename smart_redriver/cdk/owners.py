@@ -14,10 +14,10 @@ from constructs import Construct
 from smart_redriver.cdk.key_use import KeyUse
 from smart_redriver.engine.config.targets import Target, TargetKind
 
-#: CloudFormation shortens the stack's name in the names that it makes up, to fit 64 characters.
+#: CloudFormation shortens the stack's name in generated names, to fit 64 characters.
 _NAME_KEPT = 24
 
-#: Targets whose policy takes such a statement. A function's takes none with a condition on the caller's role.
+#: Targets whose policy accepts such a statement. A function's policy can't have a condition on the caller's role.
 _WITH_POLICIES = (TargetKind.QUEUE, TargetKind.TOPIC)
 
 _FOREWORD = """\
@@ -32,7 +32,7 @@ def tell_owners(
     keys: Iterable[KeyUse],
     calls: Iterable[tuple[Target, Iterable[str]]] = (),
 ) -> None:
-    """Let synth print, as JSON to paste, what the owners of foreign queues, topics and keys must allow."""
+    """Make synth print, as JSON to paste, what the owners of foreign queues, topics and keys must allow."""
     statements = {
         _called(scope, queue.queue_arn): _statement(
             scope, queue.env.account, actions, queue.queue_arn, {}
@@ -41,7 +41,7 @@ def tell_owners(
         if _is_foreign(queue)
     }
     for target, actions in calls:
-        # What the app makes itself is in one account with the stack: IAM alone decides.
+        # What the app makes itself is in the stack's account, where IAM alone decides.
         if target.kind in _WITH_POLICIES and not cdk.Token.is_unresolved(target.place):
             account = target.place.split(":")[4]
             statements[target.place] = _statement(scope, account, actions, target.place, {})
@@ -52,14 +52,14 @@ def tell_owners(
 
 
 def _of_keys(scope: Construct, foreign: Sequence[KeyUse]) -> dict[str, dict[str, Any]]:
-    """A statement for each key, with all that it is used for."""
+    """One statement for each key, with all its uses."""
     statements = {}
     for arn in dict.fromkeys(use.key.key_arn for use in foreign):
         uses = [use for use in foreign if use.key.key_arn == arn]
         actions = {action for use in uses for action in use.actions}
         services = [use.via(scope) for use in uses]
         via = {"kms:ViaService": services if len(services) > 1 else services[0]}
-        # In a key policy `*` is the key itself.
+        # In a key policy, `*` means the key itself.
         account = uses[0].key.env.account
         statements[_called(scope, arn)] = _statement(
             scope, account, actions, "*", {"StringEquals": via}
@@ -72,14 +72,14 @@ Statements that the policy of the encryption key must have beside the account's 
 in their own name."""
 
 
-#: By stack: the keys that were seen to.
+#: The keys that are already done, by stack.
 _SEEN_TO: WeakKeyDictionary[cdk.Stack, set[str]] = WeakKeyDictionary()
 
 
 def open_key(scope: Construct, key: kms.IKey) -> None:
-    """Let log groups of the stack be encrypted by ``key``, and alarms reach topics that are:
-    by its policy if the app owns it, else by telling its owner, once.
+    """Allow ``key`` to encrypt log groups of the stack, and topics that alarms publish to.
 
+    This changes the key's policy if the app owns it. Otherwise it tells its owner, once.
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html
     """
     stack = cdk.Stack.of(scope)
@@ -126,13 +126,13 @@ def open_key(scope: Construct, key: kms.IKey) -> None:
 
 
 def _named_after(stack: cdk.Stack) -> str:
-    """The names that CloudFormation makes up in a stack; of a nested one only a deployment knows them."""
+    """The pattern of CloudFormation's generated names in a stack. Only a deployment knows those of a nested stack."""
     name = stack.stack_name
     return "*" if cdk.Token.is_unresolved(name) else f"{name[:_NAME_KEPT]}-*"
 
 
 def _called(scope: Construct, arn: str) -> str:
-    """The ARN, or what it will be made of where only a deployment knows it: no key of a mapping can be that."""
+    """The ARN, or a text of its parts if only a deployment knows it, because a token can't be a mapping's key."""
     resolved = cdk.Stack.of(scope).resolve(arn)
     return resolved if isinstance(resolved, str) else json.dumps(resolved)
 
@@ -148,7 +148,7 @@ def _statement(
     policy_resource: str,
     conditions: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """An Allow for the roles of this stack, whose full names only a deployment knows."""
+    """An Allow statement for the roles of this stack. Only a deployment knows their full names."""
     stack = cdk.Stack.of(scope)
     account = owner if cdk.Token.is_unresolved(stack.account) else stack.account
     roles = f"arn:{stack.partition}:iam::{account}:role/{_named_after(stack)}"

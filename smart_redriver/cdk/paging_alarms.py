@@ -1,4 +1,4 @@
-"""The alarms that page: letters pile up, letters are about to be lost, the re-driver is unwell."""
+"""The alarms that page: letters pile up, letters are about to be lost, or the re-driver is unwell."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -32,14 +32,14 @@ from smart_redriver.engine.aws import metrics as own
 from smart_redriver.engine.config.settings import Settings
 
 _FIVE_MINUTES = cdk.Duration.minutes(5)
-#: A burst is remembered until its letters are many, or too old: else it would page twice.
+#: A burst is remembered until its letters are many or too old. Otherwise it would page twice.
 _BURST = Evaluation(seconds=300, periods=3, breaching=1)
-#: A canary that is the only letter leaves the DLQ empty for a quarter of an hour: one such period at most.
+#: If the canary is the only letter, the DLQ is empty for a quarter of an hour: at most one such period.
 _TRIAL_SECONDS = 600
 
 
 class PileUpAlarms:
-    """Makes ``alarms``, none of which tells anybody; a circuit's for each source queue."""
+    """Makes ``alarms``, with a circuit's for each source queue. They notify nobody by themselves."""
 
     def __init__(
         self,
@@ -92,9 +92,9 @@ class PileUpAlarms:
         )
 
     def _old(self) -> cloudwatch.Alarm:
-        """Make the alarm on old letters, on our own metric: SQS's omits letters that were received three times.
+        """Make the alarm on old letters from our own metric: SQS's omits letters that were received three times.
 
-        Nor does SQS know which of them wait for a moment that is known.
+        SQS also does not know which letters wait for a known moment.
         """
         limit = self._monitoring.alarm_dead_letters_age_seconds
         return self._make.alarm(
@@ -114,9 +114,9 @@ class PileUpAlarms:
         )
 
     def _circuit_open(self, metrics: QueueMetrics, number: int) -> cloudwatch.Alarm:
-        """Never CLOSED while letters wait, again and again: an outage flips OPEN and HALF_OPEN.
+        """Make the alarm on a circuit that is never CLOSED while letters wait: an outage alternates OPEN and HALF_OPEN.
 
-        Over an empty DLQ the circuit stays OPEN for ever, and that is nobody's concern.
+        Over an empty DLQ, the circuit stays OPEN for ever, and nobody needs to know.
         """
         cool_downs = self._monitoring.alarm_open_cool_downs
         evaluation = longer_than(
@@ -147,10 +147,10 @@ class PileUpAlarms:
         )
 
 
-#: A figure that is rarely looked at is remembered for a day.
+#: For a figure that is rarely updated: it is remembered for a day.
 _DAILY_LOOK = Evaluation(seconds=3600, periods=24, breaching=1)
 
-#: The function's own metrics that these alarms look at, and so all that it emits where nothing else looks.
+#: The function's own metrics that these alarms use. It emits only these if nothing else uses its metrics.
 OWN = (
     own.CIRCUIT_STATE,
     own.DEAD_LETTERS,
@@ -160,7 +160,7 @@ OWN = (
 )
 
 
-#: Alarms of one composite, and characters of its rule, that CloudWatch takes.
+#: CloudWatch's limits for a composite: the number of alarms, and the characters of its rule.
 #: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutCompositeAlarm.html
 _MOST_CHILDREN, _LONGEST_RULE = 100, 10_240
 
@@ -185,10 +185,10 @@ def make_paging_alarms(
     monitoring: MonitoringSettings,
     topic: sns.ITopic,
 ) -> None:
-    """Two composites that all queues of the stack share and, alone because it must never be lost among them,
-    the expiry.
+    """Make two composites that all queues of the stack share, and the alarm on expiry.
 
-    ``metrics`` are those of each source queue that shares the DLQ, the first one first.
+    The latter is alone, because it must never be lost among the others. ``metrics`` belong to the source queues that
+    share the DLQ, in their order.
     """
     incidents = {
         "LettersPileUp": (
@@ -208,9 +208,9 @@ def make_paging_alarms(
 
 
 class _Page(Construct):
-    """One page for whichever alarm of a stack's queues fires first, and no second while any of them lasts.
+    """One page when the first alarm of a stack's queues goes off, and no second one while any of them lasts.
 
-    An outage that thirty queues share is one incident. Queues that tell another topic have a page of their own.
+    An outage that thirty queues share is one incident. Queues with another topic have their own page.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class _Page(Construct):
         return self._rule.has_room(name)
 
     def take(self, alarm: cloudwatch.Alarm, name: str, advice: Advice, runbook_url: str) -> None:
-        """Have it ring for one more alarm. What it says, the first one's monitoring says."""
+        """Make it ring for one more alarm. Its text comes from the first one's monitoring."""
         if self._composite is None:
             self._composite = self._made(advice, runbook_url)
         self._rule.names.append(name)
@@ -249,7 +249,7 @@ class _Page(Construct):
 
 @jsii.implements(cdk.IStableStringProducer)
 class _Rule:
-    """ALARM(...) OR ALARM(...), of alarms by their names: a nested stack need not hand out their ARNs."""
+    """ALARM(...) OR ALARM(...), with the alarms' names, so that a nested stack does not have to export ARNs."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -279,7 +279,7 @@ _pages: WeakKeyDictionary[cdk.Stack, dict[tuple[str, sns.ITopic], list[_Page]]] 
 
 
 def _page(alarm: cloudwatch.Alarm, kind: str, name: str, topic: sns.ITopic) -> _Page:
-    """The page of the stack around an alarm that tells a topic and has room, made when there is none."""
+    """The stack's page for an alarm with this topic. It makes another one if none has room."""
     stack = cdk.Stack.of(alarm)
     while stack.nested_stack_parent:
         stack = stack.nested_stack_parent
@@ -313,12 +313,12 @@ def _near_expiry(
 
 
 _MINUTE = cdk.Duration.seconds(TICK)
-#: A first deployment may be silent until its first ticks are on record; then its silence pages like any other.
+#: A first deployment may be silent until its first ticks are recorded. Later silence pages.
 _WARM_UP_MINUTES = 60
 
 
 class UnwellAlarms:
-    """Makes ``alarms``, none of which tells anybody."""
+    """Makes ``alarms``, which notify nobody by themselves."""
 
     def __init__(
         self, make: AlarmMaker, metrics: QueueMetrics, *, monitoring: MonitoringSettings
@@ -329,7 +329,7 @@ class UnwellAlarms:
         self.alarms = [self._errors(), self._throttles(), self._failed_passes(), self._silent()]
 
     def _errors(self) -> cloudwatch.Alarm:
-        """Make the alarm on crashes, but not on one: the next invocation looks again, and no person is needed."""
+        """Make the alarm on repeated crashes: after one, the next invocation looks again, and no person is needed."""
         return self._function_fault(
             "RedriverErrors",
             "Errors",
@@ -342,7 +342,7 @@ class UnwellAlarms:
         )
 
     def _throttles(self) -> cloudwatch.Alarm:
-        """Make the alarm on throttles, but not on one: the next invocation is a minute away."""
+        """Make the alarm on repeated throttles: after one, the next invocation is a minute away."""
         return self._function_fault(
             "RedriverThrottled",
             "Throttles",
@@ -367,7 +367,7 @@ class UnwellAlarms:
         )
 
     def _failed_passes(self) -> cloudwatch.Alarm:
-        """The alarm on repeated refusals: after one or two, the next ticks try again."""
+        """Make the alarm on repeated refusals: after one or two, the next ticks try again."""
         evaluation = minutes(3, of=15)
         return self._make.alarm(
             "PassesFailed",
@@ -398,7 +398,7 @@ class UnwellAlarms:
             ),
             missing=Missing.BREACHING,
         )
-        # The L2 does not know it yet.
+        # The L2 construct does not have it yet.
         of_cloudformation = cast("cloudwatch.CfnAlarm", alarm.node.default_child)
         of_cloudformation.warm_up_configuration = cloudwatch.CfnAlarm.WarmUpConfigurationProperty(
             warm_up_period_duration_in_minutes=_WARM_UP_MINUTES,

@@ -1,4 +1,4 @@
-"""Alarms and a dashboard of the figures that each pass writes, for a queue outside of SQS: nothing else measures it."""
+"""Alarms and a dashboard for a queue outside SQS, from figures that each pass writes: nothing else measures it."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ from smart_redriver.engine.aws import metrics as own
 from smart_redriver.engine.triage.decision import ParkReason
 
 PERIOD = 300
-#: A lock passes; after a letter that was not moved the next pass is a minute later, and says nothing where all went
-#: well.
+#: A lock is temporary. If a letter was not moved, the next pass is a minute later, and reports nothing if all is well.
 _STAYED = Evaluation(seconds=PERIOD, periods=12, breaching=12)
 
 
 class PassAlarms:
-    """Five of them, in ``scope``; ``made`` has them in this order.
+    """Makes five alarms in ``scope``. ``made`` has them in order.
 
     Metrics have the queue's ``name``, and people know the alarms by ``known_as``. ``runbook_url`` and ``section`` say
-    where a person reads what to do, and ``why_open`` what keeps letters waiting.
+    where a person can read what to do, and ``why_open`` says what keeps letters waiting.
     """
 
     def __init__(
@@ -55,11 +54,12 @@ class PassAlarms:
         self._letters_parked()
 
     def _make_first(self) -> None:
-        """Alarms on what one kind of queue has alone: none here."""
+        """Make alarms that only one kind of queue has: none here."""
 
     def _circuit_open(self) -> None:
-        """Never CLOSED while letters wait: OPEN and HALF_OPEN take turns. Over an empty DLQ it stays as it is,
-        and that is nobody's concern.
+        """Make the alarm on a circuit that is never CLOSED while letters wait: OPEN and HALF_OPEN take turns.
+
+        Over an empty DLQ, it stays as it is, and nobody needs to know.
         """
         self._make.alarm(
             "CircuitOpen",
@@ -150,7 +150,7 @@ class PassAlarms:
 def pass_metric(
     name: str, metric_name: str, statistic: str, label: str, **more: str
 ) -> cloudwatch.Metric:
-    """A metric that passes write of the queue ``name``."""
+    """A metric that passes write about the queue ``name``."""
     return cloudwatch.Metric(
         namespace=own.NAMESPACE,
         metric_name=metric_name,
@@ -171,10 +171,10 @@ def make_pass_dashboard(
     runbook_url: str,
     further: Sequence[cloudwatch.GraphWidget] = (),
 ) -> cloudwatch.Dashboard:
-    """Read as a person asks: is it healthy, is it draining, what is stuck, is the re-driver well.
+    """Make a dashboard. It shows in order whether all is healthy, whether it drains, what is stuck, and the re-driver.
 
-    ``circuits`` has the source queues' names, as metrics have them, by what people call them; the first one's name is
-    that of the DLQ's metrics. ``further`` are graphs beside what waits.
+    ``circuits`` has the source queues' names in metrics, by their names for people; the first one is also the name for
+    the DLQ's metrics. ``further`` are graphs beside the waiting letters.
     """
     name = next(iter(circuits.values()))
     period = cdk.Duration.seconds(PERIOD)
@@ -227,7 +227,7 @@ def make_pass_dashboard(
 
 
 def _of_each(circuits: dict[str, str], metric: own.Metric, what: str) -> list[cloudwatch.Metric]:
-    """One line a source queue, with its name where there are several."""
+    """One line for each source queue, with its name if there are several."""
     return [
         pass_metric(name, metric.name, "Maximum", called if len(circuits) > 1 else what)
         for called, name in circuits.items()

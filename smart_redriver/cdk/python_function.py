@@ -1,4 +1,4 @@
-"""The form of each Lambda function of this app: small role, JSON logs, arm64, and its place in a VPC."""
+"""Makes the Lambda functions of this app: small role, JSON logs, arm64, and its place in a VPC."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ from constructs import Construct
 from smart_redriver.cdk.bundling import ARCHITECTURE, LOCK_FILE, RUNTIME, Sources, package_code
 from smart_redriver.cdk.safeguards import Safeguards
 
-#: AWS's own policy for it, AWSLambdaVPCAccessExecutionRole, without what it says of logs.
+#: AWS's managed policy for this, AWSLambdaVPCAccessExecutionRole, without its permissions for logs.
 #: https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html#configuration-vpc-permissions
 _CONNECT = (
     "ec2:AssignPrivateIpAddresses",
@@ -30,9 +30,9 @@ _HTTPS = 443
 
 
 def let_lambda_connect(role: iam.Role) -> None:
-    """Let Lambda make the network interfaces in the name of ``role``, and the function's own code none.
+    """Let Lambda make network interfaces on behalf of ``role``, but not the function's own code.
 
-    Lambda checks beforehand that the role may delete any network interface, not only one that exists.
+    Lambda checks beforehand that the role may delete any network interface, not only an existing one.
     """
     stack = cdk.Stack.of(role)
     functions = stack.format_arn(
@@ -47,7 +47,7 @@ def let_lambda_connect(role: iam.Role) -> None:
             effect=iam.Effect.DENY,
             actions=list(_CONNECT),
             resources=["*"],
-            # Set on calls by code of a function, not on those by Lambda itself.
+            # Set on calls by a function's code, but not on those by Lambda itself.
             # https://docs.aws.amazon.com/lambda/latest/dg/permissions-source-function-arn.html
             conditions={"ArnLike": {"lambda:SourceFunctionArn": functions}},
         )
@@ -55,9 +55,9 @@ def let_lambda_connect(role: iam.Role) -> None:
 
 
 def connect(function: lambda_.Function, safeguards: Safeguards) -> None:
-    """Put the function where ``safeguards`` say.
+    """Put the function into the network in ``safeguards``.
 
-    Ids are all that Lambda asks for. The CDK's own construct of a VPC would also have to be told of zones and routes.
+    Lambda needs only ids. The CDK's own VPC construct would also need zones and routes.
     """
     groups = safeguards.vpc_security_group_ids or (_https_out(function, safeguards.vpc_id),)
     resource = cast("lambda_.CfnFunction", function.node.default_child)
@@ -67,7 +67,7 @@ def connect(function: lambda_.Function, safeguards: Safeguards) -> None:
 
 
 def _https_out(scope: Construct, vpc_id: str) -> str:
-    """The one security group of a VPC in the stack around ``scope``: HTTPS out, nothing in."""
+    """The stack's one security group for a VPC: HTTPS out, nothing in."""
     stack = cdk.Stack.of(scope)
     made = [
         one
@@ -111,12 +111,12 @@ def python_function(
 ) -> lambda_.Function:
     """Create ``Logs``, ``Role`` and ``Function`` in ``scope`` for a package, given by its folder.
 
-    ``handler`` is the dotted name of the module that has ``lambda_handler``. ``beside`` is other code of ours, by its
-    place in the bundle; ``place`` is the package's own place, if it is not at the top;
-    ``lock_file`` names what it needs.
+    ``handler`` is the dotted name of the module that has ``lambda_handler``. ``beside`` has other code of this project
+    by its place in the bundle. ``place`` is the package's own place, if that is not the top. ``lock_file`` has its
+    dependencies.
 
-    An asynchronous invocation is not retried and not kept for more than a minute, the least that
-    AWS allows: the next tick of the schedule is the retry, and a queue of old ticks is of no use.
+    An asynchronous invocation is not retried, and kept for a minute, the minimum that AWS allows: the schedule's next
+    tick is the retry, and a queue of old ticks is useless.
     """
     key = safeguards.key(scope, "FunctionKey")
     log_group = logs.LogGroup(
@@ -126,7 +126,7 @@ def python_function(
         encryption_key=key,
         removal_policy=removal_policy,
     )
-    # The role that the CDK makes by itself may write to every log group of the account.
+    # The CDK's default role may write to every log group of the account.
     role = iam.Role(scope, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
     log_group.grant_write(role)
     if safeguards.vpc_id:

@@ -1,4 +1,4 @@
-"""Finds entries in a list of adopted queues that are right by themselves and clash with another entry."""
+"""Finds entries in a list of adopted queues that are valid by themselves but clash with another entry."""
 
 import re
 from collections import Counter
@@ -11,7 +11,7 @@ from smart_redriver.engine.errors import Fault
 
 #: Region and account in an ARN.
 HOME = r":(?P<region>[a-z0-9-]+):(?P<account>[0-9]{12}):"
-#: A FIFO queue's suffix counts towards the 80 characters of a name.
+#: A queue's name has at most 80 characters. A FIFO queue's suffix counts towards them.
 _NAME = r"(?:[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo)"
 QUEUE_ARN = re.compile(rf"arn:aws[a-z-]*:sqs{HOME}{_NAME}")
 KEY_ARN = re.compile(rf"arn:aws[a-z-]*:kms{HOME}key/(?:mrk-[0-9a-f]{{32}}|[0-9a-f-]{{36}})")
@@ -20,20 +20,20 @@ _QUEUES = ("dead_letter_arn", "source_arn")
 _KEYS = ("source_key_arn", "dead_letter_key_arn", "parking_lot_key_arn")
 
 
-#: As many as fit under the 500 resources of a stack, fifteen or sixteen each in a VPC with on-call policies. The next
-#: limit, 2,500 resources that one operation may touch with nested stacks, is far: a queue's alarms are nineteen.
+#: As many queues as fit into the 500 resources of a stack: each has fifteen or sixteen, in a VPC with on-call policies.
+#: The next limit, 2,500 resources in one operation with nested stacks, is far off: a queue has nineteen alarms.
 #: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
 MAX_QUEUES = 30
-#: A queue's widget has five resources more.
+#: A queue's widget adds five resources.
 MAX_QUEUES_WITH_WIDGET = 23
 
 
 class EntryReader(Protocol):
-    """Reads an entry of the list, of one kind of queue; `faults` fills meanwhile.
+    """Reads an entry of the list, for one kind of queue. `faults` fills meanwhile.
 
     Attributes:
-        resources_key: the entry's key that says which resources it takes for itself.
-        resources_called: what these are called.
+        resources_key: the key in the entry for the resources that it takes for itself.
+        resources_called: what to call these resources.
 
     """
 
@@ -43,22 +43,22 @@ class EntryReader(Protocol):
 
     def __init__(self, place: str, entry: Mapping[str, Any]) -> None: ...
     def read(self, global_values: Mapping[str, Any]) -> Any:
-        """Read the entry, with its settings over the global ones; None if something is wrong with it."""
+        """Read the entry. Its settings take precedence over the global ones. Returns None if something is wrong."""
         ...
 
     @staticmethod
     def home(entry: Mapping[str, Any]) -> tuple[str, str]:
-        """Region and account; empty texts where they can't be read."""
+        """Region and account; empty texts if they can't be read."""
         ...
 
     @staticmethod
     def resources(entry: Mapping[str, Any]) -> tuple[str, ...]:
-        """The resources that no other entry may have; none if the entry can't be read."""
+        """The resources that no other entry may have; empty if the entry can't be read."""
         ...
 
 
 def reader_of(entry: Mapping[str, Any]) -> type[EntryReader]:
-    """The reader of an entry's kind: that of queues, where the kind is not known."""
+    """The reader for an entry's kind; that of queues for an unknown kind."""
     given = entry.get("origin")
     origin = next((one for one in Origin if one.value == given), Origin.SQS)
     reader: type[EntryReader] = BACKENDS[origin].load("entry")
@@ -66,12 +66,12 @@ def reader_of(entry: Mapping[str, Any]) -> type[EntryReader]:
 
 
 def is_in_sqs(entry: Mapping[str, Any]) -> bool:
-    """Whether an entry is of a DLQ in SQS, whatever fills that."""
+    """Whether an entry has a DLQ in SQS, with any origin."""
     return reader_of(entry) is BACKENDS[Origin.SQS].load("entry")
 
 
 class _Named(NamedTuple):
-    """A value somewhere in the list, of an entry that is at home in this Region and account."""
+    """A value in the list, with its place, and the Region and account of its entry."""
 
     place: str
     value: str
@@ -81,10 +81,11 @@ class _Named(NamedTuple):
 def clashes(
     list_name: str, entries: Sequence[Mapping[str, Any]], default_stack: str = ""
 ) -> Iterator[Fault]:
-    """Names and queues given twice, queues and keys of different places, FIFO queues beside others in an entry, more
-    queues than a stack can hold.
+    """Yield faults between entries and within them.
 
-    ``list_name`` begins each place; ``default_stack`` has the queues that say no other.
+    These are names and queues that are given twice, queues and keys in different places, FIFO and standard queues in
+    one entry, and more queues than a stack can hold. ``list_name`` begins each fault's place. ``default_stack`` has the
+    queues that name no other stack.
     """
     names = _values(list_name, entries, "name")
     queues = [named for key in _QUEUES for named in _values(list_name, entries, key)]
@@ -106,7 +107,7 @@ def clashes(
 
 
 def _home(entry: Mapping[str, Any]) -> tuple[str, str]:
-    """Region and account of its DLQ; nothing where that can't be read, which is told elsewhere."""
+    """Region and account of its DLQ; empty if they can't be read, which is reported elsewhere."""
     return reader_of(entry).home(entry)
 
 
@@ -126,7 +127,7 @@ def _values_of(entry_place: str, entry: Mapping[str, Any], key: str) -> Iterator
 
 
 def _shared_resources(list_name: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
-    """Yield a fault for each resource, such as a table, that two entries share: each would take the other's letters."""
+    """Yield a fault for each resource, such as a table, that two entries share: both would take the same letters."""
     first: dict[str, int] = {}
     for index, entry in enumerate(entries):
         reader = reader_of(entry)
@@ -140,8 +141,9 @@ def _shared_resources(list_name: str, entries: Sequence[Mapping[str, Any]]) -> I
 
 
 def _one_circuit_twice(list_name: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
-    """A queue outside of SQS called as a source queue of another entry is: circuits,
-    metrics and alarms go by that name.
+    """Yield a fault for a queue outside SQS with the name of a source queue in another entry.
+
+    Circuits, metrics and alarms use that name.
     """
     sources = {
         (one.value.rpartition(":")[2], one.home): one.place
@@ -159,7 +161,7 @@ def _one_circuit_twice(list_name: str, entries: Sequence[Mapping[str, Any]]) -> 
 def _targets(
     list_name: str, entries: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[_Named, Target]]:
-    """Yield the targets that can be read. Others are faults of their entry, as is a target that an entry has twice."""
+    """Yield the targets that can be read. Others are faults of their entry, and so is a target that it has twice."""
     for index, entry in enumerate(entries):
         seen: set[str] = set()
         for one in _values_of(f"{list_name}[{index}]", entry, "targets"):
@@ -175,7 +177,7 @@ def _targets(
 def _into_a_dlq(
     targets: Iterable[tuple[_Named, Target]], queues: Sequence[_Named]
 ) -> Iterator[Fault]:
-    """Yield a fault for each target that is a DLQ of another entry: letters would go round."""
+    """Yield a fault for each target that is another entry's DLQ: letters would go round in circles."""
     dlqs = {one.value: one.place for one in queues if one.place.endswith(".dead_letter_arn")}
     for named, target in targets:
         dlq = dlqs.get(target.place, "")
@@ -185,7 +187,7 @@ def _into_a_dlq(
 
 
 def _of_two_kinds(place: str, entry: Mapping[str, Any]) -> Iterator[Fault]:
-    """SQS moves messages from a FIFO queue to a FIFO queue only, and order is kept from end to end or not at all."""
+    """Yield faults of mixed kinds: SQS moves FIFO messages only to FIFO queues, and order is kept end to end or not."""
     dead_letters = list(_values_of(place, entry, "dead_letter_arn"))
     for one in _values_of(place, entry, "source_arn"):
         if dead_letters and is_fifo(one.value) != is_fifo(dead_letters[0].value):
@@ -205,7 +207,7 @@ def _twice(
 
 
 def _same_name(one: _Named) -> tuple[str, tuple[str, str]]:
-    """A name is one queue's in a home, whatever stack it is in: the command knows it by that alone."""
+    """A name must be unique in a Region and account, in all stacks: the command knows a queue only by its name."""
     return one.value.replace("-", "").lower(), one.home
 
 
@@ -214,12 +216,12 @@ def _same_queue(one: _Named) -> str:
 
 
 def _same_target(one: _Named) -> tuple[str, tuple[str, str]]:
-    """Circuits, metrics and alarms go by a target's name."""
+    """A target's name must be unique, because circuits, metrics and alarms use it."""
     return Target.parse(one.value).name, one.home
 
 
 def _elsewhere(queues: Iterable[_Named], keys: Iterable[_Named]) -> Iterator[Fault]:
-    """A function and its queues are of one account and Region, and keys of that Region."""
+    """Yield faults of queues outside the function's account or Region, and of keys outside that Region."""
     for one in queues:
         match = QUEUE_ARN.fullmatch(one.value)
         if match and one.home[0] and match.group("region", "account") != one.home:

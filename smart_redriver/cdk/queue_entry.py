@@ -1,5 +1,6 @@
-"""Existing queues: the list that a deployment adopts, what may be in an entry, each fault with its place, and their
-import by ARN.
+"""Existing queues: the list that a deployment adopts, the fields of an entry, and their import by ARN.
+
+Each fault has its place in the list.
 """
 
 import re
@@ -26,10 +27,10 @@ from smart_redriver.engine.errors import Fault, SettingsError
 
 S = TypeVar("S", Settings, MonitoringSettings)
 
-#: The context key, and a queue's own, that puts its re-driver into a stack beside the first one.
+#: The context key, also a queue's own key, that puts its re-driver into a stack beside the first one.
 STACK = "stack"
 
-#: As many as a DLQ can name in its redrive allow policy. Their URLs share the function's environment of 4 KB.
+#: The most source queues in a DLQ's redrive allow policy. Their URLs share the 4 KB of the function's environment.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
 MAX_SOURCES = 10
 
@@ -47,11 +48,11 @@ _PLACES = (
     "target_key_arn",
     "team",
 )
-#: Keys that belong only to a DLQ that SQS fills, and those that belong only to one that it does not.
+#: Keys only for a DLQ that SQS fills, and keys only for any other DLQ.
 _OF_SOURCES = ("source_arn", "source_key_arn")
 _OF_TARGETS = ("targets", "private_hosts", "target_key_arn")
 OWN_SETTINGS = tuple(name for name in Settings.names() if name not in FOR_MADE_QUEUES)
-#: Thresholds of its alarms, and who is told. The widget is the dashboard's, and so the stack's.
+#: Thresholds of its alarms, and who is notified. The widget belongs to the dashboard, and therefore to the stack.
 _MONITORING = tuple(name for name in MonitoringSettings.names() if name != "dashboard_widget")
 
 NAME = re.compile(r"[A-Za-z](?:-?[A-Za-z0-9]){0,39}")
@@ -66,8 +67,8 @@ ANY_STACK = (
 class AdoptedQueue:
     """One DLQ with the source queues that share it, and the settings of its re-driver.
 
-    ``stack`` is empty for the one that the command looks for first. What another origin than SQS fills has
-    targets in its ``origin`` instead of source queues.
+    ``stack`` is empty for the stack that the command looks for first. With an origin other than SQS, ``origin`` has
+    targets instead of source queues.
     """
 
     name: str
@@ -85,7 +86,7 @@ class AdoptedQueue:
 
     @property
     def id(self) -> str:
-        """The name as the id of its construct, and what the names of its outputs begin with."""
+        """The name as the id of its construct, and the beginning of its outputs' names."""
         return as_id(self.name)
 
     @property
@@ -96,24 +97,24 @@ class AdoptedQueue:
 
     @property
     def account(self) -> str:
-        """The AWS account of the queues, and so of the re-driver."""
+        """The AWS account of the queues, and therefore of the re-driver."""
         return self.dead_letter_arn.split(":")[4]
 
     @property
     def region(self) -> str:
-        """The Region of the queues, and so of the re-driver."""
+        """The Region of the queues, and therefore of the re-driver."""
         return self.dead_letter_arn.split(":")[3]
 
 
 def as_id(name: str) -> str:
-    """A name as the id of a construct: my-orders is MyOrders."""
+    """A name as the id of a construct: my-orders becomes MyOrders."""
     return "".join(word[0].upper() + word[1:] for word in name.split("-") if word)
 
 
 class QueueEntry:
-    """One entry while it is read; ``faults`` fills meanwhile."""
+    """One entry while it is read. ``faults`` fills meanwhile."""
 
-    #: Keys that it may have beside settings.
+    #: Keys that it may have apart from settings.
     places: tuple[str, ...] = _PLACES
     #: Settings of the alarms that it may have.
     of_alarms: tuple[str, ...] = _MONITORING
@@ -125,7 +126,7 @@ class QueueEntry:
         self._entry = entry
 
     def read(self, global_values: Mapping[str, Any]) -> AdoptedQueue | None:
-        """The queue; None where something is wrong with it. Its settings go over the global ones."""
+        """The queue; None if something is wrong with it. Its settings take precedence over the global ones."""
         self._refuse_unknown_keys()
         name = self._one("name", NAME, ANY_NAME)
         stack = self._one(STACK, STACK_NAME, ANY_STACK, is_needed=False)
@@ -169,13 +170,13 @@ class QueueEntry:
 
     @staticmethod
     def home(entry: Mapping[str, Any]) -> tuple[str, str]:
-        """Region and account of its DLQ; nothing where that can't be read."""
+        """Region and account of its DLQ; empty if they can't be read."""
         match = QUEUE_ARN.fullmatch(str(entry.get("dead_letter_arn")))
         return (match["region"], match["account"]) if match else ("", "")
 
     @staticmethod
     def resources(entry: Mapping[str, Any]) -> tuple[str, ...]:  # noqa: ARG004
-        """None: queues that are listed twice are told by their ARNs."""
+        """Return none: queues that are listed twice are found by their ARNs."""
         return ()
 
     def _origin(self) -> Origin | None:
@@ -213,7 +214,7 @@ class QueueEntry:
         return origin_config
 
     def _texts(self, key: str) -> list[str]:
-        """A text, or a list of them; what is neither is told, and left out."""
+        """Read a text or a list of texts. Anything else is a fault, and left out."""
         value = self._entry.get(key, [])
         listed = value if isinstance(value, list) else [value]
         for one in listed:
@@ -269,7 +270,7 @@ class QueueEntry:
         try:
             return kind.parse({**global_values, **own})
         except SettingsError as error:
-            # What is wrong with a global value is told once, and not by each queue.
+            # A fault of a global value is reported once, and not for each queue.
             for fault in error.faults:
                 if fault.setting in own:
                     self._add(fault.setting, fault.seen, fault.accepted)
@@ -280,10 +281,10 @@ class QueueEntry:
 
 
 class EntryInNetwork(QueueEntry):
-    """One entry of a queue outside of SQS, which the function reaches in a network."""
+    """One entry for a queue outside SQS that the function reaches in a network."""
 
     of_alarms = ()
-    #: An entry's own, over those of the deployment.
+    #: An entry's own safeguards, which take precedence over the deployment's.
     network = ("vpc_id", "vpc_subnet_ids", "vpc_security_group_ids")
 
     def _safeguards(self, global_values: Mapping[str, Any]) -> Safeguards | None:
@@ -292,13 +293,13 @@ class EntryInNetwork(QueueEntry):
             return Safeguards.parse({**global_values, **own})
         except SettingsError as error:
             for fault in error.faults:
-                if fault.setting in own:  # what is wrong with a global value is told once
+                if fault.setting in own:  # a global value's fault is reported once
                     self._add(fault.setting, fault.seen, fault.accepted)
             return None
 
 
 def table_in(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """The table under this key; an empty one where something else is there, or nothing."""
+    """The table under this key; an empty one if there is something else or nothing."""
     given = entry.get(key)
     return given if isinstance(given, Mapping) else {}
 
@@ -311,9 +312,9 @@ Adopted = AdoptedQueue | AdoptedElsewhere
 
 
 def read_adopted_queues(given: object, global_values: Mapping[str, Any]) -> tuple[Adopted, ...]:
-    """The adopted queues in ``given``: a list of tables, or the path of a TOML file with one.
+    """The adopted queues in ``given``: a list of tables, or the path of a TOML file with such a list.
 
-    A queue's settings go over the global ones. Raises SettingsError listing every fault.
+    A queue's settings take precedence over the global ones. Raises SettingsError listing every fault.
     """
     entries = _load(given)
     faults: list[Fault] = []
@@ -330,8 +331,9 @@ def read_adopted_queues(given: object, global_values: Mapping[str, Any]) -> tupl
 
 
 def above_the_queues(given: object) -> Mapping[str, Any]:
-    """The settings above the queues of a TOML file, for their account and Region. Empty for a file that can't be read,
-    which is told with its queues.
+    """The settings above the queues in a TOML file, for their account and Region.
+
+    Empty for a file that can't be read, which is reported with its queues.
     """
     try:
         document = _document(given) if isinstance(given, str) else {}
@@ -360,9 +362,7 @@ def _fault(place: str, seen: object, accepted: str) -> SettingsError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedQueues:
-    """A dead-letter queue, and the source queues that share it or the keys of its targets;
-    the stack owns none of them.
-    """
+    """A dead-letter queue, and the source queues that share it or its targets' keys. The stack owns none of them."""
 
     source_queues: tuple[sqs.IQueue, ...]
     dead_letter_queue: sqs.IQueue
@@ -371,10 +371,9 @@ class ImportedQueues:
 
 
 def import_queues(scope: Construct, adopted: AdoptedQueue) -> ImportedQueues:
-    """Import what ``adopted`` names by ARN into ``scope``.
+    """Import the resources that ``adopted`` names by ARN into ``scope``.
 
-    Source keys go with the sources in order, and the last one with all sources that are left: one
-    key for all of them is the usual case.
+    Source keys belong to the sources in order, and the last one to all sources that are left: usually all have one key.
     """
     keys = adopted.source_key_arns
     sources = tuple(

@@ -1,6 +1,6 @@
-"""The metrics of one protected queue, as alarms and dashboard refer to them, and of the queue that letters go back to.
+"""The metrics of one protected queue, for alarms and dashboard, and of the queue that letters go back to.
 
-Metrics of our own are taken from the module that emits them, so that name, unit and dimension agree.
+Our own metrics come from the module that emits them, so that name, unit and dimension agree.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from smart_redriver.engine.config.targets import Origin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """`name` is what our own metrics are told under.
+    """A source queue or target. Our own metrics use its `name`.
 
     Attributes:
-        is_queue: SQS measures a queue of this name, whose failed messages fill the DLQ.
-        function: Lambda measures the function of this name, whose failed invocations fill it.
+        is_queue: SQS measures a queue with this name, and its failed messages fill the DLQ.
+        function: Lambda measures the function with this name, and its failed invocations fill the DLQ.
 
     """
 
@@ -35,12 +35,12 @@ class Watched:
 
 
 def watched_sources(queues: Iterable[sqs.IQueue]) -> list[Watched]:
-    """Source queues."""
+    """What to watch for source queues."""
     return [Watched(name=queue.queue_name, is_queue=True) for queue in queues]
 
 
 def watched_targets(origin_config: OriginConfig) -> list[Watched]:
-    """Targets. What SNS, EventBridge and Scheduler failed to deliver, no metric of a target tells of."""
+    """What to watch for targets. No target's metric shows what SNS, EventBridge and Scheduler failed to deliver."""
     is_of_lambda = origin_config.origin is Origin.LAMBDA
     return [
         Watched(name=one.name, function=one.place.split(":")[6] if is_of_lambda else None)
@@ -64,8 +64,8 @@ _UNITS = {
 class QueueMetrics:
     """Makes metrics of a source queue or target, its DLQ, its parking lot, its outcome queue and its re-driver.
 
-    What is told of a DLQ, its letters and its passes is told under the name of its first source;
-    circuit, window and verdicts under that of each.
+    Metrics of a DLQ, its letters and its passes have the name of its first source. Circuit, window and verdicts have
+    the name of each.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class QueueMetrics:
 
     @property
     def queue_name(self) -> str:
-        """The source queue's, or the target's."""
+        """The name of the source queue or target."""
         return self.watched.name
 
     def of(self, watched: Watched) -> QueueMetrics:
@@ -131,10 +131,10 @@ class QueueMetrics:
         return _of_sqs(self._dead_letter_queue.queue_name, name, statistic, period, label)
 
     def depth(self, period: cdk.Duration) -> dict[str, cloudwatch.Metric]:
-        """``visible`` and ``hidden``, whose sum is the DLQ's depth however long a pass hides letters.
+        """``visible`` and ``hidden``. Their sum is the DLQ's depth, however long a pass hides letters.
 
-        While the depth stays the same, most visible and fewest hidden add up to it; while letters
-        come, the sum is the depth that was seen when the fewest were hidden, or more.
+        While the depth stays the same, the most visible and the fewest hidden add up to it. While letters come, the sum
+        is at least the depth at the moment when the fewest were hidden.
         """
         return {
             "visible": self.dead_letters(VISIBLE, "Maximum", period),
@@ -152,9 +152,7 @@ class QueueMetrics:
         return _of_sqs(self._outcome_queue.queue_name, name, statistic, period, None)
 
     def tried(self, period: cdk.Duration) -> cloudwatch.Metric | None:
-        """The number of tries before the DLQ: receives of a queue, invocations of a function;
-        None where nobody counts.
-        """
+        """The number of tries before the DLQ: a queue's receives or a function's invocations; None if not counted."""
         if self.watched.is_queue:
             return self.source("NumberOfMessagesReceived", "Sum", period)
         if self.watched.function:
@@ -164,7 +162,7 @@ class QueueMetrics:
     def function(
         self, name: str, statistic: str, period: cdk.Duration, label: str
     ) -> cloudwatch.Metric | None:
-        """One of Lambda's metrics of the function whose invocations failed; None where there is none."""
+        """One of Lambda's metrics of the function whose invocations failed; None if there is none."""
         if self.watched.function is None:
             return None
         return _of_lambda(self.watched.function, name, statistic, period, label)
@@ -181,7 +179,7 @@ def math(
     label: str,
     **parts: cloudwatch.Metric,
 ) -> cloudwatch.MathExpression:
-    """Metric math over ``parts``, which the expression calls by their keywords."""
+    """Metric math over ``parts``. The expression uses their keywords."""
     using: Mapping[str, cloudwatch.IMetric] = parts
     return cloudwatch.MathExpression(
         expression=expression, using_metrics=using, period=period, label=label

@@ -1,6 +1,4 @@
-"""The queues of an application that has none yet: source queue, dead-letter queue, parking lot;
-and where consumers report.
-"""
+"""The queues of an application that has none yet: source queue, dead-letter queue, parking lot, and outcome queue."""
 
 from typing import Any
 
@@ -14,15 +12,14 @@ from smart_redriver.cdk.acknowledged import accept_outcome_queue, accept_parking
 #: The longest that SQS keeps a message: 14 days.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
 _LONGEST_RETENTION = cdk.Duration.days(14)
-#: Messages at their source: SQS's own default, said aloud. A dead letter goes on with the clock of its first send.
+#: How long the source queue keeps messages: SQS's own default. A dead letter's age still counts from its first send.
 _MESSAGES_KEPT = cdk.Duration.days(4)
-#: A report that a verdict waits for is minutes old; days are for a re-driver that is out of order.
+#: A report that a verdict waits for is minutes old. Days are for a re-driver that is out of order.
 _REPORTS_KEPT = cdk.Duration.days(4)
-#: The longest wait of a receive; a shorter one asks only some of SQS's servers when it is 0.
+#: The longest wait of a receive. With a wait of 0, a receive asks only some of SQS's servers.
 _LONG_POLL = cdk.Duration.seconds(20)
 
-#: Properties of a FIFO queue, as a standard one knows none of them: high throughput, thousands of messages a second
-#: instead of 300 calls.
+#: Properties that only a FIFO queue has: high throughput, with thousands of messages a second instead of 300 calls.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/high-throughput-fifo.html
 _IN_ORDER: dict[str, Any] = {
     "fifo": True,
@@ -34,8 +31,8 @@ _IN_ORDER: dict[str, Any] = {
 class NewQueues(Construct):
     """``source_queue``, its ``dead_letter_queue``, and the ``parking_lot`` for poison pills.
 
-    All are encrypted by ``key``, or else by SQS's own, and refuse plain HTTP. With ``fifo`` all keep their message
-    groups in order.
+    All are encrypted by ``key`` or by SQS's own, and refuse plain HTTP. With ``fifo``, all keep message groups in
+    order.
     """
 
     def __init__(
@@ -59,7 +56,7 @@ class NewQueues(Construct):
             encryption_master_key=key,
             enforce_ssl=True,
             retention_period=_LONGEST_RETENTION,
-            # A letter of another queue would be redriven to the wrong consumer.
+            # A letter from another queue would be redriven to the wrong consumer.
             redrive_allow_policy=sqs.RedriveAllowPolicy(
                 redrive_permission=sqs.RedrivePermission.BY_QUEUE,
                 source_queues=[_queue_named(self, source_name)],
@@ -89,7 +86,7 @@ class NewQueues(Construct):
 def make_parking_lot(
     scope: Construct, *, key: kms.IKey | None, removal_policy: cdk.RemovalPolicy, fifo: bool
 ) -> sqs.Queue:
-    """Create ``ParkingLot`` in ``scope``, encrypted by ``key``, or else by SQS's own; ``fifo`` where the DLQ is."""
+    """Create ``ParkingLot`` in ``scope``, encrypted by ``key`` or by SQS's own. It is ``fifo`` if the DLQ is."""
     queue = _last_queue(scope, "ParkingLot", _LONGEST_RETENTION, key, removal_policy, fifo=fifo)
     accept_parking_lot(queue)
     return queue
@@ -98,9 +95,9 @@ def make_parking_lot(
 def make_outcome_queue(
     scope: Construct, *, key: kms.IKey | None, removal_policy: cdk.RemovalPolicy
 ) -> sqs.Queue:
-    """Create ``Outcomes`` in ``scope``, encrypted no less than the parking lot: errors may quote messages.
+    """Create ``Outcomes`` in ``scope``, encrypted as well as the parking lot, because errors may quote messages.
 
-    Never FIFO: reports say by themselves which copy they are about, in whatever order they come.
+    It is never FIFO: reports name the copy that they are about, so their order does not matter.
     """
     queue = _last_queue(scope, "Outcomes", _REPORTS_KEPT, key, removal_policy)
     accept_outcome_queue(queue)
@@ -140,14 +137,13 @@ def _encryption(key: kms.IKey | None) -> sqs.QueueEncryption:
 def _name_known_beforehand(scope: Construct, *, fifo: bool) -> str:
     """Name the source queue after the stack's own id, unique to each stack ever created.
 
-    Source queue and dead-letter queue name each other in their policies. CloudFormation can't
-    resolve such a circle, so one of the two ARNs must be known before its queue exists. The id
-    keeps the name free of what is wrong with fixed names: a queue that was retained from a
-    deleted stack does not stand in the way of the next one.
+    Source queue and dead-letter queue name each other in their policies. CloudFormation can't resolve such a circle, so
+    one of the two ARNs must be known before its queue exists. With the id, the name does not have the fault of fixed
+    names: a queue that was retained from a deleted stack does not block the next one.
     """
     stack_id = cdk.Fn.select(2, cdk.Fn.split("/", cdk.Stack.of(scope).stack_id))
     suffix = ".fifo" if fifo else ""
-    # An SQS name has at most 80 characters, 36 of which go to the id.
+    # An SQS name has at most 80 characters, and the id takes 36 of them.
     own = cdk.Names.unique_resource_name(scope, max_length=36 - len(suffix))
     return f"{own}-Source-{stack_id}{suffix}"
 

@@ -1,6 +1,6 @@
-"""The re-driver of one dead-letter queue: function, schedule, and no permission beyond its work.
+"""The re-driver of one dead-letter queue: function, schedule, and only the permissions that it needs.
 
-It stands alone, so another CDK app can use it for queues of its own; `docs/deploy.md` shows how.
+It is self-contained, so another CDK app can use it for its own queues. `docs/deploy.md` shows how.
 """
 
 import re
@@ -58,15 +58,15 @@ _OURS = Path(__file__).resolve().parents[1]
 #: The code that the function runs, and its place in the bundle.
 ENGINE = _OURS / "engine"
 ENGINE_PLACE = "smart_redriver/engine"
-#: The handler. `entry.py` is a link to `lambdas/redrive/handler.py`, which a wheel has as a file.
+#: The handler's module. `entry.py` is a link to `lambdas/redrive/handler.py`; in a wheel it is a file.
 ENTRY_HANDLER = "redrive.handler"
 ENTRY = {
     "smart_redriver/__init__.py": _OURS / "__init__.py",
     "redrive/handler.py": _OURS / "cdk" / "entry.py",
 }
 
-#: The function's timeout: enough for a pass of thousands of letters, and well under the 15 minutes that Lambda
-#: allows. Ticks that come meanwhile find the lease taken.
+#: The function's timeout: enough for a pass over thousands of letters, and well under Lambda's 15 minutes. Ticks that
+#: come meanwhile find the lease taken.
 LONGEST_PASS = cdk.Duration.seconds(240)
 
 #: None means no monitoring at all.
@@ -74,30 +74,29 @@ _DEFAULT_MONITORING = MonitoringSettings()
 
 
 class SmartRedriver(Construct):
-    """``function`` makes passes over the dead-letter queue; each minute it is asked whether one is due.
+    """``function`` makes passes over the dead-letter queue. A tick each minute makes it check whether one is due.
 
-    The queues may be anyone's, and encrypted: a queue imported with its key's ARN brings the
-    grants on the key. Raises SettingsError listing all that is wrong with the arguments.
+    The queues may belong to anyone, and may be encrypted: for a queue imported with its key's ARN, the construct also
+    grants the use of the key. Raises SettingsError listing every fault of the arguments.
 
-    The consumers of all its sources may report to the one ``outcome_queue``: grant it to them by
-    ``grant_report``, and give them ``report_environment``.
+    The consumers of all its sources can report to its one ``outcome_queue``: allow it with ``grant_report``, and give
+    them ``report_environment``.
 
     Args:
         scope: the construct around it, in a stack of the queues' account and Region.
-        construct_id: its id in ``scope``. A new id is a new re-driver with a parking lot of its own.
-        dead_letter_queue: where letters are. It has no DLQ of its own, and one re-driver.
-        source_queue: what SQS moves them from, and they go back to. Not with ``targets``.
-        further_sources: other queues that share the DLQ; each letter goes back to its own. All queues are FIFO,
-            or none is.
-        targets: what letters go back to where another origin than SQS fills the DLQ.
-        settings: how it judges and how fast it goes.
-        resources: what it uses instead of making its own: parking lot, table, topics.
-        monitoring: thresholds and who is told; None for no alarms, no dashboard and no topics.
-            The topics of a stack are
-            made by its first re-driver with monitoring.
-        naming: how people and the `redrive` command find it.
-        safeguards: key, network, log retention and concurrency of what is made here.
-        removal_policy: of what holds letters, state or logs. RETAIN or DESTROY.
+        construct_id: its id in ``scope``. A new id makes a new re-driver with a new parking lot.
+        dead_letter_queue: the queue with the letters. It has no DLQ of its own, and only one re-driver.
+        source_queue: the queue that SQS moves letters from, and that they go back to. Not with ``targets``.
+        further_sources: other queues that share the DLQ. Each letter goes back to its own. Either all queues are
+            FIFO, or none is.
+        targets: where letters go back to if the DLQ has an origin other than SQS.
+        settings: how the re-driver judges, and how fast it goes.
+        resources: existing resources to use: parking lot, table, topics.
+        monitoring: thresholds and who is notified; None for no alarms, no dashboard and no topics. A stack's first
+            re-driver with monitoring makes its topics.
+        naming: names by which people and the `redrive` command find it.
+        safeguards: key, network, log retention and concurrency of the resources that it makes.
+        removal_policy: for resources that hold letters, state or logs: RETAIN or DESTROY.
 
     """
 
@@ -197,7 +196,7 @@ class SmartRedriver(Construct):
     def _keep_letters_and_state(
         self, resources: Resources, removal_policy: cdk.RemovalPolicy
     ) -> None:
-        """The parking lot, the queue for reports and the state table: those that are given, or own ones."""
+        """The parking lot, the outcome queue and the state table: the given ones, or new ones."""
         own_key, dead_letter_queue = self.encryption_key, self.dead_letter_queue
         if own_key:
             open_key(self, own_key)
@@ -265,7 +264,7 @@ class SmartRedriver(Construct):
 
     @property
     def places(self) -> Mapping[str, str]:
-        """The re-driver's places for the command, people and consumers, by the outputs' names."""
+        """The re-driver's places for the command, people and consumers, by the names of outputs."""
         sources = [queue.queue_url for queue in self.source_queues]
         topics = self.topics
         return {
@@ -289,15 +288,16 @@ class SmartRedriver(Construct):
 
     @property
     def report_environment(self) -> Mapping[str, str]:
-        """The variables by which a consumer with the kit knows where to report and to park."""
+        """The variables that tell a consumer with the kit where to report and to park."""
         return {
             "OUTCOME_QUEUE_URL": self.outcome_queue.queue_url,
             "PARKING_LOT_URL": self.parking_lot.queue_url,
         }
 
     def grant_report(self, consumer: iam.IGrantable) -> None:
-        """Let a consumer report outcomes, and park what can never succeed.
-        Raises SettingsError for what can't be granted anything.
+        """Let a consumer report outcomes, and park messages that can never succeed.
+
+        Raises SettingsError for something that can't get grants.
         """
         if not hasattr(consumer, "grant_principal"):
             accepted = "what runs the consumer: a function, a role, a task definition's `task_role`"
@@ -307,9 +307,7 @@ class SmartRedriver(Construct):
     def metric(
         self, metric_name: str, *, statistic: str = "Maximum", period: cdk.Duration | None = None
     ) -> cloudwatch.Metric:
-        """A metric of the re-driver's own about its first queue, such as `DeadLetters`;
-        docs/monitoring.md lists them.
-        """
+        """One of the re-driver's own metrics of its first queue, such as `DeadLetters`, see docs/monitoring.md."""
         return cloudwatch.Metric(
             namespace=NAMESPACE,
             metric_name=metric_name,
@@ -335,12 +333,12 @@ class SmartRedriver(Construct):
         return self.metric(CIRCUIT_STATE.name)
 
     def target_key_uses(self) -> Iterator[KeyUse]:
-        """The uses of targets' keys by a role that gives letters to them."""
+        """The uses of targets' keys by a role that sends letters to targets."""
         return self._used.target_key_uses()
 
 
 def _places_of_targets(origin_config: OriginConfig) -> dict[str, str]:
-    """The places of a DLQ without a source queue for the command, as the function's variables say them."""
+    """The places of a DLQ without a source queue, for the command, by the function's variables."""
     hosts = {"RedrivePrivateHosts": " ".join(origin_config.private_hosts)}
     return {
         "RedriveOrigin": origin_config.origin.value,
@@ -355,7 +353,7 @@ def _by_role(
     dead_letter_queue: sqs.IQueue,
     parking_lot: sqs.IQueue | None,
 ) -> tuple[dict[str, sqs.IQueue], dict[str, sqs.IQueue]]:
-    """Source queues, and the others, of which the DLQ is the first; each by the name of its argument."""
+    """Return the source queues and the other queues, the DLQ first, by the names of their arguments."""
     sources = {
         **({"source_queue": source_queue} if source_queue else {}),
         **{f"further_sources[{i}]": one for i, one in enumerate(further_sources)},
@@ -367,16 +365,16 @@ def _by_role(
     return sources, others
 
 
-#: How the name of such an output ends; the command takes what is before it for the queue's name.
+#: The end of the name of such an output. The command takes the part before it as the queue's name.
 _ENDS = "Redriver"
 
 
 def tell_command(scope: Construct, places: Mapping[str, str], name: str) -> cdk.CfnOutput:
-    """Write ``places`` as one object in JSON, under a key that begins with ``name``,
-    to the stack that a person deploys: a nested stack has a name that nobody types.
+    """Write ``places`` as one JSON object to an output whose name begins with ``name``.
 
-    The `redrive` command needs no other permission than `cloudformation:DescribeStacks` to find its queues. An output
-    costs nothing, and is no resource; docs/adr/0012 compares it with a parameter of SSM.
+    The output is in the stack that a person deploys, because nobody types a nested stack's name. The `redrive` command
+    then needs only `cloudformation:DescribeStacks` to find its queues. An output costs nothing, and is not a resource;
+    docs/adr/0012 compares it with an SSM parameter.
     """
     stack = _outermost(scope)
     place = f"RedriverPlaces{scope.node.addr}"
@@ -386,9 +384,7 @@ def tell_command(scope: Construct, places: Mapping[str, str], name: str) -> cdk.
 
 
 def name_of(scope: Construct) -> str:
-    """The name of a re-driver by its place in the stack: `Orders` for `Shop/Orders/Redriver` and for
-    `Shop/OrdersRedriver`.
-    """
+    """A re-driver's name by its place in the stack: `Orders` for `Shop/Orders/Redriver` and `Shop/OrdersRedriver`."""
     place = scope.node.path.removeprefix(_outermost(scope).node.path)
     return in_capitals(place).removesuffix(_ENDS)
 
@@ -401,5 +397,5 @@ def _outermost(scope: Construct) -> cdk.Stack:
 
 
 def in_capitals(name: str) -> str:
-    """A name as outputs have it, letters and digits: `my-orders` is MyOrders."""
+    """A name for outputs, with only letters and digits: `my-orders` becomes MyOrders."""
     return "".join(word[0].upper() + word[1:] for word in re.split(r"[^A-Za-z0-9]+", name) if word)

@@ -1,8 +1,7 @@
-"""The demands of a strict account on what the construct makes: its key, its network, how long logs stay,
-how many run at once.
+"""What a strict account requires of the construct's resources: key, network, log retention and concurrency.
 
-Declared like the function's settings, and read from the same flat context keys. Without any of it the defaults of the
-services apply: keys that AWS owns, and a function outside of every VPC.
+They are declared like the function's settings, and read from the same flat context keys. Without them, the defaults of
+the services apply: keys that AWS owns, and a function outside any VPC.
 """
 
 import re
@@ -20,7 +19,7 @@ from smart_redriver.cdk.queue_clashes import KEY_ARN
 from smart_redriver.engine.config.kinds import Kind, read_fields, setting, whole
 from smart_redriver.engine.errors import Fault, SettingsError
 
-#: Days that CloudWatch Logs accepts.
+#: The retention times that CloudWatch Logs accepts, in days.
 #: https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html
 _RETENTIONS = {
     1: logs.RetentionDays.ONE_DAY,
@@ -46,10 +45,10 @@ _RETENTIONS = {
     3288: logs.RetentionDays.NINE_YEARS,
     3653: logs.RetentionDays.TEN_YEARS,
 }
-#: One invocation can last for three minutes of passes. Ticks and people come meanwhile, and at 1 Lambda throttles them.
+#: One invocation can make passes for three minutes. Ticks and people come meanwhile; with 1, Lambda throttles them.
 _LEAST_RESERVED, _MOST_RESERVED = 2, 100
 
-# Until the CDK has looked a VPC up, it is vpc-12345, and its subnets are s-12345 and p-12345.
+# Before the CDK has looked up a VPC, it is vpc-12345, and its subnets are s-12345 and p-12345.
 _VPC = re.compile(r"vpc-[0-9a-f]{5,17}")
 _SUBNET = re.compile(r"(?:subnet|[ps])-[0-9a-f]{5,17}")
 _SECURITY_GROUP = re.compile(r"sg-[0-9a-f]{8,17}")
@@ -68,7 +67,7 @@ def _one(pattern: re.Pattern[str], accepted: str) -> Kind[str]:
 
 def _several(pattern: re.Pattern[str], accepted: str, at_most: int) -> Kind[tuple[str, ...]]:
     def parse(value: Any) -> tuple[str, ...]:
-        # A list where it comes from cdk.json or from code, one text where it comes from `-c`.
+        # It is a list if it comes from cdk.json or from code, and one text if it comes from `-c`.
         listed = value if isinstance(value, list | tuple) else str(value).strip().split(",")
         ids = (
             ()
@@ -87,8 +86,9 @@ def _several(pattern: re.Pattern[str], accepted: str, at_most: int) -> Kind[tupl
 
 
 def _fits(pattern: re.Pattern[str], value: Any) -> bool:
-    """Also what another construct of the app makes, and only a deployment knows.
-    Of TOML's other types the CDK knows nothing.
+    """Whether a value matches. A token of another construct, which only a deployment knows, matches, too.
+
+    The CDK does not know TOML's other types.
     """
     is_token = isinstance(value, str) and cdk.Token.is_unresolved(value)
     return is_token or pattern.fullmatch(str(value)) is not None
@@ -124,8 +124,7 @@ def _reserved() -> Kind[int]:
 class Safeguards:
     """Every setting with its default, range and unit. Get checked ones by ``parse``.
 
-    An app that has the constructs gives them to ``Safeguards.of``:
-    a key of its own then gets the statements that it needs.
+    An app that has constructs gives them to ``Safeguards.of``: its own key then gets the statements that it needs.
     """
 
     encryption_key_arn: str = setting(
@@ -145,7 +144,7 @@ class Safeguards:
         0, _reserved(), "invocations of a re-drive function at once, 0 to reserve none"
     )
 
-    #: The construct that `encryption_key_arn` is of, where the app has it.
+    #: The construct of `encryption_key_arn`, if the app has it.
     given_key: kms.IKey | None = field(default=None, compare=False)
 
     @classmethod
@@ -159,10 +158,9 @@ class Safeguards:
         log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
         reserved_concurrency: int = 0,
     ) -> Self:
-        """The same by constructs. Without ``subnets`` the function is in the private ones of ``vpc``,
-        or else in the isolated ones.
+        """Make safeguards from constructs. Raises SettingsError.
 
-        Raises SettingsError.
+        Without ``subnets``, the function is in the private subnets of ``vpc``, or else in the isolated ones.
         """
         there = subnets or ((vpc.private_subnets or vpc.isolated_subnets) if vpc else ())
         days = next((days for days, one in _RETENTIONS.items() if one is log_retention), 0)
@@ -185,9 +183,9 @@ class Safeguards:
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> Self:
-        """Read ``values`` by setting name; what is left out takes its default.
+        """Read ``values`` by setting name. A setting that is left out has its default.
 
-        Names that are no settings are ignored. Raises SettingsError listing every fault.
+        Other names are ignored. Raises SettingsError listing every fault.
         """
         read, faults = read_fields(cls, values)
         unread = {fault.setting for fault in faults}
@@ -197,14 +195,14 @@ class Safeguards:
         return cls(**read)
 
     def key(self, scope: Construct, construct_id: str = "EncryptionKey") -> kms.IKey | None:
-        """The key as a construct in ``scope``; None for the keys of the services."""
+        """The key as a construct in ``scope``; None for the services' keys."""
         if self.given_key or not self.encryption_key_arn:
             return self.given_key
         return kms.Key.from_key_arn(scope, construct_id, self.encryption_key_arn)
 
     @property
     def log_retention(self) -> logs.RetentionDays:
-        """The retention of logs, in the CDK's words."""
+        """The retention of logs, as the CDK's type."""
         return _RETENTIONS[self.log_retention_days]
 
 
@@ -212,7 +210,7 @@ _NETWORK = ("vpc_id", "vpc_subnet_ids", "vpc_security_group_ids")
 
 
 def _half_a_network(read: Mapping[str, Any]) -> Iterator[Fault]:
-    """A VPC without subnets, and what is only of use in a VPC: the function would be outside of it, unseen."""
+    """Yield faults: a VPC without subnets, or settings that need one. The function would silently be outside a VPC."""
     if read["vpc_id"] and not read["vpc_subnet_ids"]:
         yield Fault(
             setting="vpc_subnet_ids", seen=(), accepted="ids of subnets where vpc_id is given"

@@ -14,7 +14,7 @@ from smart_redriver.engine.errors import Fault
 _SHARED_ID = "SmartRedriverState"
 _TABLE_ID = "Table"
 
-#: Actions that a pass takes on the items of the table.
+#: The actions of a pass on items of the table.
 KEEP_STATE = (
     "dynamodb:GetItem",
     "dynamodb:PutItem",
@@ -25,11 +25,11 @@ KEEP_STATE = (
 
 
 class StateTable(Construct):
-    """``table``: key ``PK``, paid by request, restorable to any second of the last 35 days.
+    """``table``: key ``PK``, pay per request, restorable to any second of the last 35 days.
 
-    ``deletion_protection`` is on, unless ``removal_policy`` says to destroy the table, or it is given.
-    A protected table is retained even after a first deployment that failed: CloudFormation can't delete it,
-    so that the roll-back would fail, too. Without a ``key`` it is encrypted by one that AWS owns.
+    ``deletion_protection`` is on by default, unless ``removal_policy`` says to destroy the table. A protected table is
+    retained even if the first deployment fails: CloudFormation can't delete it, so the rollback would fail, too.
+    Without a ``key``, the table is encrypted by a key that AWS owns.
     """
 
     def __init__(
@@ -65,21 +65,19 @@ class StateTable(Construct):
 def shared_state_table(
     scope: Construct, *, removal_policy: cdk.RemovalPolicy, key: kms.IKey | None
 ) -> dynamodb.ITableV2:
-    """The one state table of the stack around ``scope``, made when it is first asked for."""
+    """The one state table of the stack around ``scope``, made at first use."""
     stack = cdk.Stack.of(scope)
     made = stack.node.try_find_child(_SHARED_ID)
     if made is None:
         return StateTable(stack, _SHARED_ID, removal_policy=removal_policy, key=key).table
-    # Found by its place, since jsii may have forgotten that `made` is a StateTable.
+    # Found by its place, because jsii may have forgotten that `made` is a StateTable.
     return cast("dynamodb.ITableV2", made.node.find_child(_TABLE_ID))
 
 
 def without_key(
     scope: Construct, table: dynamodb.ITableV2 | None, safeguards: Safeguards | None
 ) -> Iterator[Fault]:
-    """A fault where ``scope`` asks for a key, and the table that the stack's re-drivers share was made without it,
-    or can't be made with it.
-    """
+    """Yield a fault if ``scope`` asks for a key, but the stack's shared table has none or can't be made with it."""
     stack = cdk.Stack.of(scope)
     made = stack.node.try_find_child(_SHARED_ID)
     # Arguments of another type are faults of their own.

@@ -1,6 +1,6 @@
 """Resources that an app may use once: a DLQ or table has one re-driver, a target one circuit in an account and Region.
 
-A list of queues is looked at as a whole, see `queue_clashes`; constructs in an app of somebody else's meet here.
+`queue_clashes` checks a list of queues as a whole. This module checks constructs in other people's apps.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from constructs import Construct, IConstruct
 from smart_redriver.cdk.origin_config import OriginConfig
 from smart_redriver.engine.errors import Fault
 
-#: By app: the path of the construct that has each.
+#: By app: the path of the construct that has each resource.
 _TAKEN: WeakKeyDictionary[IConstruct, dict[tuple[str, ...], str]] = WeakKeyDictionary()
 
 
 def take(
     scope: Construct, dead_letter_queue: sqs.IQueue, origin_config: OriginConfig
 ) -> Iterator[Fault]:
-    """Take the DLQ and the targets for ``scope``; a fault for each that another construct of the app has.
+    """Take the DLQ and the targets for ``scope``. Yields a fault for each that another construct of the app has.
 
-    What only a deployment knows to be the same can't be compared.
+    Values that only a deployment knows can't be compared.
     """
     taken = _TAKEN.setdefault(scope.node.root, {})
     path = scope.node.path
@@ -41,9 +41,7 @@ def take(
 def take_resources(
     scope: Construct, setting: str, called: str, resources: Iterable[str]
 ) -> Iterator[Fault]:
-    """Take what a queue outside of SQS consists of for ``scope``;
-    a fault for each that another construct of the app has.
-    """
+    """Take the resources of a queue outside SQS for ``scope``. Yields a fault for each that another construct has."""
     taken = _TAKEN.setdefault(scope.node.root, {})
     path = scope.node.path
     for one in resources:
@@ -55,8 +53,9 @@ def take_resources(
 def take_name(
     scope: Construct, known_as: str | None, setting: str = "naming.known_as"
 ) -> Iterator[Fault]:
-    """Take for ``scope`` the name that its alarms begin with;
-    a fault where another construct of the same account and Region has it.
+    """Take the name that the alarms of ``scope`` begin with.
+
+    Yields a fault if another construct in the same account and Region has it.
     """
     taken = _TAKEN.setdefault(scope.node.root, {})
     path = scope.node.path
@@ -72,7 +71,7 @@ def _called(queue: sqs.IQueue) -> str:
 
 
 def _home(scope: Construct) -> tuple[str, str]:
-    """Region and account; a stack that does not know them is a home of its own."""
+    """Region and account. A stack that does not know them counts as a home of its own."""
     stack = cdk.Stack.of(scope)
     home = stack.region, stack.account
     return (stack.node.path, "") if any(map(cdk.Token.is_unresolved, home)) else home

@@ -1,4 +1,4 @@
-"""The permissions of a re-driver's function and its consumers on each resource: the calls they make, no others."""
+"""The permissions of a re-driver's function and its consumers on each resource: only the calls that they make."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from smart_redriver.cdk.state_table import KEEP_STATE
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.targets import Origin, Target, TargetKind
 
-#: The one call by which each is given a letter; of a queue the URL is asked for before. A URL is called by anybody.
+#: The one call that sends a letter to each kind. A queue's URL is asked for before. Anybody can call a web target.
 _DELIVER: Mapping[TargetKind, tuple[str, ...]] = {
     TargetKind.QUEUE: ("sqs:GetQueueUrl", "sqs:SendMessage"),
     TargetKind.FUNCTION: ("lambda:InvokeFunction",),
@@ -29,36 +29,36 @@ _DELIVER: Mapping[TargetKind, tuple[str, ...]] = {
     TargetKind.TOPIC: ("sns:Publish",),
     TargetKind.WEB: (),
 }
-#: How long a function takes to fail, which verdicts on it wait for: its timeout, and how often Lambda tries.
+#: To learn how long a function takes to fail, which verdicts wait for: its timeout, and how often Lambda tries.
 _TIMING = ("lambda:GetFunctionConfiguration", "lambda:GetFunctionEventInvokeConfig")
 
-#: Whether a queue's own failed messages come to the DLQ that its letters are in.
+#: To learn whether a queue's own failed messages go to the DLQ that has its letters.
 _ASK_QUEUE = ("sqs:GetQueueAttributes",)
 
-#: Kinds of targets with a key that a sender has to use, and the service that uses it for the sender.
+#: Kinds of targets with a key that a sender has to use, and the service that uses it on the sender's behalf.
 _KEY_SERVICES = {TargetKind.QUEUE: "sqs", TargetKind.TOPIC: "sns"}
 
-#: Calls that tell who fails to a DLQ: a subscription, or the rule of a target. AWS can't restrict these to a resource.
+#: Calls that show what fills a DLQ: a subscription, or a target's rule. They can't be restricted to a resource.
 _ASK_ORIGIN = {
     Origin.SNS: ("sns:GetSubscriptionAttributes",),
     Origin.EVENTBRIDGE: ("events:ListRuleNamesByTarget", "events:ListTargetsByRule"),
 }
-#: Calls that tell people of a target. A function's configuration, which holds its environment, is not among them.
+#: Calls that show people a target. They do not include a function's configuration, which has its environment.
 _ASK_TARGET = {
     TargetKind.QUEUE: _ASK_QUEUE,
     TargetKind.FUNCTION: ("lambda:GetFunctionEventInvokeConfig",),
 }
 
-#: Actions, and the ARNs that they are done on.
+#: Actions, and the ARNs that they apply to.
 _Calls = tuple[Sequence[str], list[str]]
 
 
 def target_calls(
     origin_config: OriginConfig, region: str, account: str
 ) -> Iterator[tuple[Target, tuple[str, ...]]]:
-    """Each target with what the function may do with it; none for those that no permission is needed for.
+    """Yield each target with the actions that the function may use. Targets that need no permission are left out.
 
-    Region and account are the DLQ's; SQS moves messages to a DLQ only within them.
+    Region and account are the DLQ's, because SQS moves messages to a DLQ only within them.
     """
     for target in origin_config.targets:
         calls = _DELIVER[target.kind]
@@ -79,7 +79,7 @@ def _may_be_in(target: Target, region: str, account: str) -> bool:
 def target_key_uses(
     origin_config: OriginConfig, keys: Sequence[kms.IKey | None], home: str
 ) -> Iterator[KeyUse]:
-    """The uses of the keys of target queues and topics: one for each of them, in their order.
+    """The uses of the keys of target queues and topics, in their order.
 
     `home` is the Region of the stack.
     """
@@ -97,7 +97,7 @@ def target_key_uses(
 
 
 def delivered_to_targets(origin_configs: Iterable[OriginConfig]) -> Iterator[_Calls]:
-    """The calls that give letters to targets, for whoever sends them back by hand."""
+    """The calls that send letters to targets, for people who send them back by hand."""
     targets = [target for origin_config in origin_configs for target in origin_config.targets]
     for kind, calls in _DELIVER.items():
         if calls and (places := [one.place for one in targets if one.kind is kind]):
@@ -105,7 +105,7 @@ def delivered_to_targets(origin_configs: Iterable[OriginConfig]) -> Iterator[_Ca
 
 
 def asked_of_targets(origin_configs: Iterable[OriginConfig]) -> Iterator[_Calls]:
-    """The calls of `redrive doctor` to targets, and to the service that failed to deliver."""
+    """The calls of `redrive doctor` about targets, and to the service that failed to deliver."""
     origin_configs = list(origin_configs)
     origins = {one.origin for one in origin_configs}
     anywhere = [
@@ -129,22 +129,24 @@ _EMPTY = (
     "sqs:DeleteMessage",
     "sqs:ChangeMessageVisibility",
     "sqs:GetQueueAttributes",
-    # The re-driver stands aside while a native redrive is running.
+    # The re-driver pauses while a native redrive is running.
     "sqs:ListMessageMoveTasks",
 )
-#: A letter near its expiry is renewed: received, sent again, deleted. In a FIFO queue it would fall behind its group.
+#: A letter near its expiry is renewed: received, sent again, deleted. Not in a FIFO queue, where it would fall behind.
 _EMPTY_AND_RENEW = (*_EMPTY, "sqs:SendMessage")
 _PARK = (*_SEND, "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
-#: Reports that a pass can't take in, or a dry run has looked at, are let go.
+#: The visibility change releases reports that a pass can't process, or that a dry run has looked at.
 _HEAR = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
-#: Actions that a consumer takes on the outcome queue and, with what can never succeed, on the parking lot.
+#: A consumer's actions on the outcome queue and, for messages that can never succeed, on the parking lot.
 _REPORT = ("sqs:SendMessage",)
 
 
 @dataclass(frozen=True, kw_only=True)
 class UsedResources:
-    """Queues, targets and table. ``target_keys`` are of the queues and topics among the targets;
-    ``function_key`` encrypts the function's environment.
+    """Queues, targets and table.
+
+    ``target_keys`` belong to the queues and topics among the targets. ``function_key`` encrypts the function's
+    environment.
     """
 
     sources: Sequence[sqs.IQueue]
@@ -157,7 +159,7 @@ class UsedResources:
     function_key: kms.IKey | None
 
     def deployment(self, queue_name: str) -> Deployment:
-        """The places of all resources, for function and widget."""
+        """The places of all resources, for the function and the widget."""
         source_urls = [queue.queue_url for queue in self.sources]
         return Deployment(
             queue_name=queue_name,
@@ -173,7 +175,7 @@ class UsedResources:
         )
 
     def grant(self, function: lambda_.IFunction, scope: Construct) -> None:
-        """Let the function work, and tell those who own what ``scope`` does not."""
+        """Give the function its permissions, and tell owners of resources outside ``scope`` what they have to allow."""
         queues, keys = list(self._queue_actions()), list(together(self._key_uses()))
         for queue, actions in queues:
             queue.grant(function, *actions)
@@ -185,14 +187,14 @@ class UsedResources:
         for use in keys:
             function.add_to_role_policy(use.statement(scope))
         self.table.grant(function, *KEEP_STATE)
-        # CloudWatch has no permissions by resource, nor a condition that would narrow this one.
+        # CloudWatch has no permissions by resource, and no condition that would narrow this one.
         function.add_to_role_policy(
             iam.PolicyStatement(actions=["cloudwatch:GetMetricData"], resources=["*"])
         )
         tell_owners(scope, queues, keys, calls)
 
     def grant_report(self, consumer: iam.IGrantable, scope: Construct) -> None:
-        """Let a consumer report outcomes, and park what can never succeed."""
+        """Let a consumer report outcomes, and park messages that can never succeed."""
         queues = (self.outcome_queue, self.parking_lot)
         for queue in queues:
             queue.grant(consumer, *_REPORT)
@@ -224,6 +226,6 @@ class UsedResources:
 
 
 def _use(queue: sqs.IQueue, actions: tuple[str, ...]) -> KeyUse | None:
-    """The uses of a queue's key; None for a queue without a customer-managed key."""
+    """The use of a queue's key; None for a queue without a customer-managed key."""
     key = queue.encryption_master_key
     return KeyUse(key=key, service="sqs", actions=actions) if key else None

@@ -20,10 +20,10 @@ from smart_redriver.engine.errors import Fault, SettingsError
 class Topics(Construct):
     """``warning`` and ``paging``, to which this account's CloudWatch alarms may publish.
 
-    Neither an alarm nor its action grants itself anything. An alarm that may not publish to its
-    topic, or may not use the topic's key, fires and reaches nobody. ``warning`` and ``paging`` that the app owns get
-    both by themselves. A topic given by its ARN has an owner, who has to grant both; a ``key`` that is not the app's
-    own, too. Of ``monitoring`` only who is told counts here. Raises SettingsError listing all that is wrong with it.
+    Neither an alarm nor its action gets permissions automatically. An alarm that may not publish to its topic, or may
+    not use the topic's key, goes off and reaches nobody. ``warning`` and ``paging`` get both here if the app owns them.
+    The owner of a topic given by its ARN has to grant both, and so has the owner of a ``key`` that is not the app's.
+    From ``monitoring``, only the recipients count here. Raises SettingsError listing every fault of it.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Topics(Construct):
         self.warning = warning or self._topic("Warning", monitoring.warning_topic_arn)
         self.paging = paging or self._topic("Paging", monitoring.paging_topic_arn)
         for topic in (self.warning, self.paging):
-            # For a topic that the app does not own, this changes nothing.
+            # This changes nothing for a topic that the app does not own.
             topic.grant_publish(_alarms_of_this_account(self))
         self._subscribe(self.warning, "Warning", monitoring.warning_emails)
         self._subscribe(self.paging, "Paging", monitoring.paging_emails)
@@ -53,13 +53,13 @@ class Topics(Construct):
 
     @functools.cached_property
     def _key(self) -> kms.IKey:
-        # SNS's own key (alias/aws/sns) can't be opened to CloudWatch, so the topics share this one.
+        # CloudWatch can't get access to SNS's own key (alias/aws/sns), so the topics share this one.
         return self._given_key or kms.Key(
             self,
             "Key",
             description="Alarms of the smart re-driver on their way to people",
             enable_key_rotation=True,
-            # Encrypts nothing that outlives its delivery.
+            # It encrypts nothing that outlives its delivery.
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
 
@@ -71,8 +71,8 @@ class Topics(Construct):
     def _subscribe(self, topic: sns.ITopic, name: str, emails: tuple[str, ...]) -> None:
         for address in emails:
             topic.add_subscription(subscriptions.EmailSubscription(address))
-        # The address of a PagerDuty integration lets anyone page: it is never in the template.
-        # The parameter of the stack's first topics has a plain name; others begin with their place.
+        # Anyone with the address of a PagerDuty integration can page, so it is never in the template.
+        # The parameter for the stack's first topics has a plain name. Names of others begin with their place.
         stack, parameter = cdk.Stack.of(self), f"{name}HttpsEndpoint"
         endpoint = cdk.CfnParameter(
             self if stack.node.try_find_child(parameter) else stack,
@@ -99,7 +99,7 @@ class Topics(Construct):
 
 
 def _elsewhere(region: str, monitoring: MonitoringSettings) -> Iterator[Fault]:
-    """Topics of another Region than the alarms', of which CloudWatch takes none.
+    """Yield faults of topics in a Region other than the alarms': CloudWatch does not accept them.
 
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
     """
@@ -132,7 +132,7 @@ _topics: WeakKeyDictionary[cdk.Stack, Topics] = WeakKeyDictionary()
 
 
 def shared_topics(scope: Construct, key: kms.IKey | None, monitoring: MonitoringSettings) -> Topics:
-    """The topics of the stack around ``scope``, made when they are first asked for, by who is told then."""
+    """The topics of the stack around ``scope``, made at first use with the recipients given then."""
     stack = cdk.Stack.of(scope)
     if stack not in _topics:
         _topics[stack] = Topics(stack, "SmartRedriverTopics", monitoring=monitoring, key=key)
@@ -142,10 +142,9 @@ def shared_topics(scope: Construct, key: kms.IKey | None, monitoring: Monitoring
 def unheard(
     scope: Construct, monitoring: MonitoringSettings | None, topics: Topics | None
 ) -> Iterator[Fault]:
-    """A fault where ``monitoring`` names people whom the topics that there are do not tell:
-    their page would never come.
+    """Yield a fault if ``monitoring`` names people that the existing topics do not notify: they would never get a page.
 
-    What is wrong with the settings themselves is not told here.
+    Faults of the settings themselves are not reported here.
     """
     there = _topics.get(cdk.Stack.of(scope)) if topics is None else topics
     if not isinstance(there, Topics) or monitoring is None:

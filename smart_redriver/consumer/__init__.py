@@ -1,7 +1,7 @@
 """The kit for consumers: it tells the re-driver within seconds what became of a message, and why it failed.
 
-`reporter` is what a consumer uses, `powertools` what it uses with Powertools' batch processing; `outcomes.schema.json`
-is what other languages have to write. See docs/consumer.md.
+Consumers use `reporter`, or `powertools` with Powertools' batch processing. Consumers in other languages write reports
+as in `outcomes.schema.json`. See docs/consumer.md.
 """
 
 from smart_redriver.consumer.delivery import idempotency_key

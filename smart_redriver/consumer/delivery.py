@@ -1,5 +1,6 @@
-"""One message as its consumer got it: from Lambda's event or from `ReceiveMessage`, which spell the same differently;
-and a poller's messages, each of which is deleted when the `with` around its work is left without an error.
+"""One message as its consumer got it: from Lambda's event or from `ReceiveMessage`, which spell its fields differently.
+
+Also a poller's messages: each is deleted when the `with` around its work ends without an error.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Message = Mapping[str, Any]
 #: A message attribute as boto3 takes it: DataType with StringValue or BinaryValue.
 Attribute = Mapping[str, Any]
 
-#: The message attribute by which the re-driver knows a message that it has redriven.
+#: The message attribute that marks a redriven message.
 METADATA_ATTRIBUTE = "RedriveTrail"
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
@@ -53,9 +54,9 @@ class RedriveMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """One message from the queue of this name, with its attributes as boto3 takes them.
+    """One message from the queue with this name, with its attributes as boto3 takes them.
 
-    `metadata` is None where it was not redriven, or carries the metadata of another queue's message.
+    `metadata` is None if the message was not redriven, or if it carries metadata of another queue's message.
     """
 
     queue: str
@@ -84,14 +85,14 @@ class Delivery:
 
 
 def idempotency_key(message: Message, queue: str | None = None) -> str:
-    """The id by which a message is known however often it is redriven: what to be idempotent by.
+    """The id of a message that stays the same however often it is redriven. Use it as the idempotency key.
 
-    Raises ValueError where nothing names the queue, also for a message that was never redriven: or the first to meet it
-    were those that are.
+    Raises ValueError if nothing names the queue, even for a message that was never redriven: otherwise the error would
+    first appear with redriven ones.
 
     Args:
-        message: a record of Lambda's event, or a message of `ReceiveMessage`, all its attributes asked for.
-        queue: name, URL or ARN of its queue. A record names it itself.
+        message: a record of Lambda's event, or a message of `ReceiveMessage` that was received with all attributes.
+        queue: name, URL or ARN of its queue. A record names the queue itself.
 
     """
     named = _named(message, queue)
@@ -101,7 +102,7 @@ def idempotency_key(message: Message, queue: str | None = None) -> str:
 
 
 def is_carrying_metadata(message: Message) -> bool:
-    """Whether it looks redriven: quick, for what every message is asked."""
+    """Whether the message looks redriven. A quick check, because every message gets it."""
     return METADATA_ATTRIBUTE in (
         message.get("messageAttributes") or message.get("MessageAttributes") or ()
     )
@@ -113,7 +114,7 @@ def queue_name(named: str) -> str:
 
 
 def delivery_of(message: Message, queue: str | None = None) -> Delivery:
-    """The delivery that `message` is. Raises ValueError where nothing says of which queue."""
+    """Read `message` as a delivery. Raises ValueError if nothing names its queue."""
     is_record = "messageId" in message
     name = queue_name(_named(message, queue))
     if is_record:
@@ -134,7 +135,7 @@ def delivery_of(message: Message, queue: str | None = None) -> Delivery:
 
 
 def _metadata(text: str | None) -> RedriveMetadata | None:
-    """The metadata in `text`; None where it can't be read as the re-driver would."""
+    """The metadata in `text`; None if the re-driver could not read it."""
     try:
         fields = json.loads(text or "")
         metadata = RedriveMetadata(
@@ -171,7 +172,7 @@ def _of_lambda(attribute: Mapping[str, Any]) -> Attribute:
 
 
 def _sendable(attribute: Mapping[str, Any]) -> Attribute:
-    """Drop the empty lists that SQS's answers have and requests must not have."""
+    """Drop the empty lists that are in SQS's answers but not allowed in requests."""
     known = ("DataType", "StringValue", "BinaryValue")
     return {name: attribute[name] for name in known if name in attribute}
 
@@ -179,7 +180,7 @@ def _sendable(attribute: Mapping[str, Any]) -> Attribute:
 FAILED = "message.failed"
 NOT_DELETED = "message.not_deleted"
 
-#: The kit needs all attributes of a message: those that were not received can't be parked.
+#: The kit needs all attributes of a message: it can't park an attribute that it did not receive.
 _ALL = ["All"]
 _MOST_MESSAGES = 10
 _LONGEST_WAIT_SECONDS = 20
@@ -193,7 +194,7 @@ Reporting = Callable[[Message, str], AbstractContextManager[None]]
 def received(
     reporting: Reporting, sqs: Any, url: str, request: dict[str, Any]
 ) -> Iterator[Received]:
-    """The messages of one receive from the queue, less those behind a failed one of their group."""
+    """Yield the messages of one receive from the queue, except those behind a failed one of their group."""
     usual = {
         "MaxNumberOfMessages": _MOST_MESSAGES,
         "WaitTimeSeconds": _LONGEST_WAIT_SECONDS,
@@ -216,7 +217,7 @@ def _is_fifo(url: str) -> bool:
 
 
 class Received:
-    """One message of a poller's: a `with` gives it as `ReceiveMessage` did, and deletes it when it is done."""
+    """One message of a poller: a `with` gives it as `ReceiveMessage` returned it, and deletes it when it is done."""
 
     def __init__(
         self, message: Message, reporting: AbstractContextManager[None], sqs: Any, url: str
@@ -237,7 +238,7 @@ class Received:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        # A success that is still in the queue is none: it is deleted first.
+        # A message that is still in the queue is no success, so it is deleted first.
         if error is None and not self._delete():
             return True
         is_parked = self._reporting.__exit__(kind, error, trace)

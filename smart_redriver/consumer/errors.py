@@ -1,4 +1,4 @@
-"""Errors that no retry can heal, and errors that say when to try again."""
+"""Errors that no retry can fix, and errors that say when to try again."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class PermanentError(Exception):
 
 
 class RetryableError(Exception):
-    """Raised by a consumer for a message that is not to be tried again for `after` seconds; that costs no strike."""
+    """Raised by a consumer for a message that should not be tried again for `after` seconds. It costs no strike."""
 
     def __init__(self, *args: object, after: float) -> None:
         super().__init__(*args)
         self.after = after
 
 
-#: An error's class, or its name as `top package.class` where naming it must not import it.
+#: An error's class, or its name as `top package.class` to avoid an import.
 ErrorKind = type[BaseException] | str
 
 #: Errors that are permanent unless a consumer says otherwise.
@@ -35,11 +35,11 @@ PERMANENT: tuple[ErrorKind, ...] = (
     "pydantic_core.ValidationError",  # where version 2 of pydantic has it
 )
 
-#: Bytes that could stand in a body by chance.
+#: This many bytes or fewer may be in a body by chance.
 _BY_CHANCE = 4
-#: Seconds. SQS can't hide a message for longer.
+#: The longest time that SQS can hide a message, in seconds.
 MAX_RETRY_AFTER = 43_200
-#: Errors behind an error that are asked.
+#: How many errors of a chain to look at.
 _CAUSES = 5
 #: https://www.rfc-editor.org/rfc/rfc9110#field.retry-after
 _RETRY_AFTER = "retry-after"
@@ -48,7 +48,7 @@ _RETRY_AFTER = "retry-after"
 def is_permanent(error: BaseException, body: str, kinds: tuple[ErrorKind, ...] = PERMANENT) -> bool:
     """Whether `error` is of one of the `kinds`, and about the message with this `body`.
 
-    What is no JSON, or no text, may as well be the answer of a service that is down, and that heals.
+    The text or bytes that can't be read may instead be the answer of a service that is down, which is not permanent.
     """
     if isinstance(error, json.JSONDecodeError) and error.doc != body:
         return False
@@ -61,16 +61,16 @@ def is_permanent(error: BaseException, body: str, kinds: tuple[ErrorKind, ...] =
 
 
 def retry_after_of(error: BaseException, now: datetime) -> int | None:
-    """Seconds until the message should be tried again, as the error or one behind it says; at most 12 hours.
+    """Seconds until the message should be tried again, by the error or one that caused it; at most 12 hours.
 
-    `RetryableError.after`, a number called `retry_after`, as clients of many services have it, or the header
-    `Retry-After` of the answer that requests, httpx, urllib, aiohttp and botocore keep with their errors.
+    They come from `RetryableError.after`, from a number called `retry_after`, as clients of many services have, or from
+    the header `Retry-After` of the answer that requests, httpx, urllib, aiohttp and botocore keep with their errors.
     """
     one: BaseException | None = error
     for _ in range(_CAUSES):
         if one is None:
             return None
-        with suppress(Exception):  # anybody's attributes
+        with suppress(Exception):  # attributes of unknown classes
             if (seconds := _named_by(one, now)) is not None:
                 return max(0, min(int(seconds), MAX_RETRY_AFTER))
         one = one.__cause__ or one.__context__
@@ -112,7 +112,7 @@ def _header(headers: Any) -> str | None:
 
 
 def _holds(body: str, data: bytes) -> bool:
-    """Whether `data` is in the body, as Base64: itself it can't be, as a body is text."""
+    """Whether `data` is in the body as Base64. The bytes themselves can't be, because a body is text."""
     return len(data) > _BY_CHANCE and any(
         encode(data).decode().rstrip("=") in body for encode in (b64encode, urlsafe_b64encode)
     )

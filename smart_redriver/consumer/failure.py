@@ -1,7 +1,7 @@
 """An error in a report: its class, its cause, the first line of its message, and where it happened.
 
-It holds no body, no secret of a known shape or name, and no card number. Errors of one cause have one name: numbers,
-ids, addresses, quoted values and line numbers are left out.
+It contains no body, no secret of a known shape or name, and no card number. Errors with one cause have one name,
+without numbers, ids, addresses, quoted values and line numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import islice
 
 from smart_redriver.consumer.scrub import NOT_OWN, VARIABLE, without_body, without_secrets
 
-#: Characters of a cause; the re-driver keeps some of them for each batch that is out.
+#: The most characters of a cause. The re-driver keeps some causes for each batch that is out.
 MAX_CAUSE = 100
 _MAX_PART = 40
 
@@ -28,7 +28,7 @@ _AROUND = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One call. `file` is its path; in Java, the class."""
+    """One call. `file` is its path or, in Java, the class."""
 
     file: str
     function: str
@@ -37,7 +37,7 @@ class Frame:
 def cause_of(
     error_class: str, first_line: str, frames: Iterable[Frame], language: str = "python"
 ) -> str:
-    """The name of a cause, at most 100 characters. `frames` begin with the one that raised the error."""
+    """The name of a cause, with at most 100 characters. `frames` begins with the one that raised the error."""
     name = re.split(r"[.$:]", error_class)[-1][:_MAX_PART] or "Error"
     place = next((_place(one, language) for one in frames if _is_own(one, language)), "")
     where = f"{name} in {place}" if place else name
@@ -46,7 +46,7 @@ def cause_of(
 
 
 def normalised(text: str) -> str:
-    """`text` without what differs from one message to the next."""
+    """`text` without the parts that differ from one message to the next."""
     for pattern, other in VARIABLE:
         text = pattern.sub(other, text)
     return text.strip()
@@ -57,7 +57,7 @@ def _is_own(frame: Frame, language: str) -> bool:
 
 
 def _place(frame: Frame, language: str) -> str:
-    """File and function, such as `billing.charge`; of a Java class its own name, without its package."""
+    """File and function, such as `billing.charge`. A Java class has no package here."""
     file = frame.file.replace("\\", "/").rpartition("/")[2]
     if language == "java":
         stem = re.sub(r"\$.*$", "", file.rpartition(".")[2])
@@ -67,14 +67,14 @@ def _place(frame: Frame, language: str) -> str:
     return ".".join(part for part in (stem, function) if part)[-_MAX_PART:]
 
 
-#: Characters, as the schema of reports has them; of a traceback, bytes.
+#: Limits in the schema of reports: characters or, for a traceback, bytes.
 MAX_ERROR_CLASS = 200
 MAX_FIRST_LINE = 300
 MAX_TRACEBACK = 4096
 
-#: Characters of a message that are looked at: no secret that begins within the first line is cut before it is found.
+#: How many characters of a message to look at: enough to find a whole secret that begins in the first line.
 _LOOKED_AT = 2_000
-#: Frames nearest to the error, and errors behind it: more is cut off again, and costs time.
+#: How many frames nearest to the error, and how many errors behind it: more costs time and would be cut off.
 _FRAMES = 20
 _CAUSES = 5
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -82,7 +82,7 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """One error, fit for a report. `first_line` and `traceback` are empty where none was asked for."""
+    """One error, safe to report. `first_line` and `traceback` are empty if not asked for."""
 
     error_class: str
     first_line: str
@@ -96,8 +96,8 @@ def failure_of(
     """Describe `error`, raised during work on a message with this `body`.
 
     Args:
-        is_traced: whether its traceback is wanted; without it, it costs a fifth.
-        has_texts: whether anything but names of classes, files and functions may be told.
+        is_traced: whether to include the traceback. Without it, the call takes a fifth of the time.
+        has_texts: whether to report more than the names of classes, files and functions.
 
     """
     error_class = class_of(error)
@@ -111,14 +111,14 @@ def failure_of(
 
 
 def first_line_of(message: str, body: str) -> str:
-    """The first line of an error's message as a report has it."""
+    """The first line of an error's message, as reported."""
     told = without_body(message[: _LOOKED_AT + len(body)].strip(), body)
     line = told.partition("\n")[0][:_LOOKED_AT]
     return printable(without_secrets(line)[:MAX_FIRST_LINE]).rstrip()
 
 
 def traceback_of(error: BaseException, body: str) -> str:
-    """The errors behind `error`, then the error, each with its frames; the last 4 KB of that."""
+    """The last 4 KB of the errors behind `error` and the error itself, each with its frames."""
     chain = list(islice(_chain(error), _CAUSES))
     places = [
         _places(one)
@@ -129,7 +129,7 @@ def traceback_of(error: BaseException, body: str) -> str:
 
 
 def end_of(text: str) -> str:
-    """The last 4 KB, from the beginning of a line: the error itself is at the end."""
+    """The last 4 KB, from the beginning of a line, because the error itself is at the end."""
     if len(text.encode(errors="replace")) <= MAX_TRACEBACK:
         return text
     kept = text.encode(errors="replace")[-MAX_TRACEBACK:].decode(errors="ignore")
@@ -137,14 +137,14 @@ def end_of(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` with a mark for every character that is neither printed nor a line's end or a tab."""
+    """`text` with a mark for every character that is not printable, a line break or a tab."""
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() or one in "\n\t" else _REPLACEMENT for one in text)
 
 
 def _places(error: BaseException) -> str:
-    """The frames, each with its line of code, in which literals can be secrets."""
+    """The frames, each with its line of code. Literals in it can be secrets."""
     found = traceback.StackSummary.extract(
         iter(list(traceback.walk_tb(error.__traceback__))[-_FRAMES:]), lookup_lines=False
     )
@@ -167,7 +167,7 @@ def _frames(error: BaseException) -> Iterator[Frame]:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """The error, what caused it, and so on, as Python's own tracebacks have it."""
+    """The error, the error that caused it, and so on, as in Python's own tracebacks."""
     while error is not None:
         yield error
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
@@ -184,5 +184,5 @@ def class_of(error: BaseException) -> str:
 def _message_of(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # anybody's __str__
+    except Exception:  # the __str__ of an unknown class
         return ""

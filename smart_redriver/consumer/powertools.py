@@ -1,6 +1,6 @@
-"""Powertools' batch processors for SQS, which report outcomes and park what can never succeed.
+"""Powertools' batch processors for SQS that report outcomes and park messages that can never succeed.
 
-In a handler they take the place of Powertools' own: `process_partial_response(event, work, processor, context)`, or
+Use them in a handler instead of Powertools' own: `process_partial_response(event, work, processor, context)`, or
 `async_process_partial_response` with the same processor. Only this module needs Powertools.
 """
 
@@ -25,18 +25,18 @@ from aws_lambda_powertools.utilities.batch.exceptions import (
 
 from smart_redriver.consumer.reporter import Batch, Reporter
 
-#: Errors that Powertools gives for messages that it hands back untried, behind one that failed.
+#: Errors that Powertools gives for messages that it returns untried because an earlier one failed.
 _UNTRIED = (SQSFifoCircuitBreakerError, SQSFifoMessageGroupCircuitBreakerError)
 
-#: A call is given up within a second; Lambda has to be answered after it.
+#: A call is given up after a second, and the function has to answer Lambda afterwards.
 _LONGEST_CALL_MILLIS = 1_200
 
-#: The record as Lambda gave it; Powertools hands on what a model made of it. Each task has its own.
+#: The record as Lambda gave it, because Powertools passes on a model's version. Each task has its own.
 _RECORD: ContextVar[Mapping[str, Any]] = ContextVar("record")
 
 
 class _Deferred(Exception):  # noqa: N818 - it is no error
-    """Carries a failure out of Powertools' own method, which can't wait while the event loop goes on."""
+    """Carries a failure out of Powertools' own method, which can't await."""
 
     def __init__(self, record: Any, exception: ExceptionInfo) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class _Deferred(Exception):  # noqa: N818 - it is no error
 
 
 class _Reporting(BasePartialBatchProcessor):
-    """A base to put before a Powertools processor, which changes only in that permanent failures are parked."""
+    """A base class to put before a Powertools processor. The only change: permanent failures are parked."""
 
     reporter: Reporter
     _batch: Batch
@@ -57,7 +57,8 @@ class _Reporting(BasePartialBatchProcessor):
 
     def _has_time(self) -> bool:
         """Whether the invocation can still end by itself after a call that hangs.
-        Raises where its context does not say.
+
+        Raises if its context does not say.
         """
         left: float = self.lambda_context.get_remaining_time_in_millis()
         return left >= _LONGEST_CALL_MILLIS
@@ -84,7 +85,7 @@ class _Reporting(BasePartialBatchProcessor):
         return super().failure_handler(record, exception)
 
     def __exit__(self, exception_type: Any, exception_value: Any, traceback: Any) -> None:
-        # An invocation that ends in an error brings back all of its messages, whatever became of them.
+        # After an invocation that ends in an error, all its messages come back, even successful ones.
         if exception_type is not None:
             self._batch.claim_no_success()
         context = getattr(self, "lambda_context", None)
@@ -99,7 +100,7 @@ class _Reporting(BasePartialBatchProcessor):
 class ReportingProcessor(_Reporting, BatchProcessor):
     """Powertools' `BatchProcessor` and `AsyncBatchProcessor` for a standard queue.
 
-    `options` are theirs, less the event type.
+    `options` are theirs, except the event type.
     """
 
     def __init__(self, reporter: Reporter | None = None, **options: Any) -> None:
@@ -122,7 +123,7 @@ class ReportingProcessor(_Reporting, BatchProcessor):
 
 
 class ReportingFifoProcessor(_Reporting, SqsFifoPartialProcessor):
-    """Powertools' `SqsFifoPartialProcessor`, for a FIFO queue; `options` are its own."""
+    """Powertools' `SqsFifoPartialProcessor` for a FIFO queue. `options` are its own."""
 
     def __init__(self, reporter: Reporter | None = None, **options: Any) -> None:
         super().__init__(**options)

@@ -1,7 +1,7 @@
-"""The way to SQS: whoever sends waits for a second at most, whatever becomes of the call, and after that not at all.
+"""Calls to SQS with a deadline: a sender waits a second at most, whatever becomes of the call. Then calls stop a while.
 
 An endpoint that drips bytes, a name that does not resolve and a half-open connection outlast every time-out of an HTTP
-client. So calls are made in a thread that may be left alone: its caller has a deadline for all of them together.
+client. So a thread makes the calls, and can be abandoned: its caller has one deadline for all of them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ConnectTimeoutError, HTTPClientError, ReadTimeoutError
 
-#: Seconds for all calls of a report, or for one message on its way to the parking lot.
+#: Seconds for all calls of one report, or for parking one message.
 DEADLINE = 1.0
-#: Seconds without a call after one that was given up: its successor would hang as it did.
+#: Seconds without calls after one was given up, because the next would hang, too.
 SILENCE = 30.0
 
-#: Seconds for each address of SQS, and for each read: only to end the thread, nobody waits for it.
+#: Seconds for each address of SQS, and for each read. They only end the thread; nobody waits for it.
 _CONNECT = 0.3
 _READ = 0.6
 
@@ -30,7 +30,7 @@ _TIMED_OUT = (TimeoutError, ConnectTimeoutError, ReadTimeoutError)
 
 
 class SilentError(Exception):
-    """Raised instead of a call while SQS is left alone, since the last one had to be given up."""
+    """Raised instead of a call for a while after a call had to be given up."""
 
 
 class Wire:
@@ -43,10 +43,10 @@ class Wire:
         self._given_up: Future[list[Any]] | None = None
 
     def send(self, requests: Sequence[dict[str, Any]]) -> list[Any]:
-        """Send all, one after another; the answers.
+        """Send all, one after another, and return the answers.
 
-        Raises TimeoutError when the time is up, SilentError where nothing was tried, or what a call raised. After any
-        time-out there is silence.
+        Raises TimeoutError when the time is up, SilentError if nothing was tried, or the error of a call. After any
+        time-out, no calls are made for a while.
         """
         future = self._begin(requests)
         try:
@@ -66,7 +66,7 @@ class Wire:
 
     @property
     def is_hanging(self) -> bool:
-        """Whether a call that was given up still goes on."""
+        """Whether a call that was given up is still under way."""
         return self._given_up is not None and not self._given_up.done()
 
     def _begin(self, requests: Sequence[dict[str, Any]]) -> Future[list[Any]]:
@@ -75,7 +75,7 @@ class Wire:
         future: Future[list[Any]] = Future()
         future.set_running_or_notify_cancel()
         begin_by = monotonic() + self.seconds
-        # Its own thread: those of a pool are waited for when the interpreter ends.
+        # A thread of its own, because the interpreter waits for a pool's threads when it ends.
         Thread(target=self._work, args=(future, requests, begin_by), daemon=True).start()
         return future
 
@@ -88,7 +88,7 @@ class Wire:
             future.set_exception(fault)
 
     def _call(self, request: dict[str, Any], begin_by: float) -> Any:
-        """One call. A lost connection is tried anew: in Lambda, that of the last call is often gone after a pause."""
+        """Make one call. Retry after a lost connection: in Lambda, the last call's is often gone after a pause."""
         if monotonic() >= begin_by:
             raise TimeoutError
         try:
@@ -104,10 +104,10 @@ class Wire:
 
 
 def quick_client() -> Any:
-    """An SQS client with short time-outs and no retries. Its sends carry no trace of the consumer's own.
+    """An SQS client with short time-outs and no retries. Its calls do not carry the consumer's own trace.
 
-    In Lambda, botocore adds the trace of the invocation to every call, `Lineage` included, in which Lambda's
-    recursion guard counts hops.
+    In Lambda, botocore adds the invocation's trace to every call, including `Lineage`, where Lambda's recursion guard
+    counts hops.
     """
     config = Config(
         connect_timeout=_CONNECT,
@@ -115,7 +115,7 @@ def quick_client() -> Any:
         retries={"mode": "standard", "total_max_attempts": 1},
     )
     client = boto3.client("sqs", config=config)
-    # Last, and on plain "before-call": there botocore's own handler adds the header.
+    # Registered last, and on plain "before-call", where botocore's own handler adds the header.
     client.meta.events.register_last("before-call", _without_own_trace)
     return client
 

@@ -1,4 +1,4 @@
-"""The kit's messages: outcomes, in as few bodies as can hold them, and messages for the parking lot."""
+"""The kit's messages: outcomes in as few bodies as possible, and messages for the parking lot."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from smart_redriver.consumer.delivery import METADATA_ATTRIBUTE, Attribute, Delivery
 from smart_redriver.consumer.failure import Failure
 
-#: One outcome as `outcomes.schema.json` has it.
+#: One outcome as in `outcomes.schema.json`.
 Outcome = dict[str, Any]
 
 _VERSION = 1
 MAX_OUTCOMES = 1000
-#: Also the limit of queues whose own was not raised since SQS takes 1 MiB; a reader can hold ten of them.
+#: The limit of queues that were not raised to SQS's new 1 MiB. A reader can hold ten such messages.
 MAX_BYTES = 262_144
 
 SUCCEEDED = "succeeded"
@@ -26,7 +26,7 @@ PERMANENT = "permanent"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consumer:
-    """The consumer that reports, and the place of its log."""
+    """The consumer that reports, and where its log is."""
 
     name: str | None = None
     version: str | None = None
@@ -45,7 +45,7 @@ def outcome_of(
     interrupted: bool = False,
     retry_after: int | None = None,
 ) -> Outcome:
-    """Return the outcome of one delivery: its fields that are not empty, in the order of the schema."""
+    """Return the outcome of one delivery: its non-empty fields, in the order of the schema."""
     metadata = delivery.metadata
     return _telling(
         {
@@ -75,7 +75,7 @@ def _fields_of(failure: Failure) -> dict[str, Any]:
 
 
 def reports(consumer: Consumer, outcomes: Iterable[Outcome]) -> Iterator[str]:
-    """The bodies that hold all `outcomes`, in their order; none for none. They are ASCII, so characters are bytes."""
+    """Yield bodies with all `outcomes`, in order; nothing for none. They are ASCII, so characters are bytes."""
     head = f'{{"version":{_VERSION},"consumer":{_json(_telling(asdict(consumer)))},"outcomes":['
     few: list[str] = []
     size = len(head)
@@ -110,7 +110,7 @@ _MAX_MESSAGE_ATTRIBUTES = 10
 def parking_request(
     url: str, delivery: Delivery, failure: Failure, now: datetime
 ) -> dict[str, Any]:
-    """The SendMessage that parks a message, with its metadata where it has room for one."""
+    """The SendMessage request that parks a message, with its metadata if there is room for the attribute."""
     attributes = {
         name: dict(value)
         for name, value in delivery.attributes.items()
@@ -132,7 +132,7 @@ def parking_request(
 
 
 def _metadata(delivery: Delivery, failure: Failure, now: datetime) -> str:
-    """The message's own, or one for a message that was never redriven; with the reason, which lasts as long."""
+    """The message's own metadata, or new metadata if it was never redriven. The reason is in it, to last as long."""
     fresh = {
         "queue": delivery.queue,
         "id": delivery.message_id,
@@ -149,7 +149,7 @@ def _metadata(delivery: Delivery, failure: Failure, now: datetime) -> str:
 def _group(url: str, delivery: Delivery) -> dict[str, str]:
     group = delivery.system.get("MessageGroupId")
     if url.endswith(".fifo"):
-        # Parked twice within five minutes, by a consumer that was killed in between, it is there once.
+        # If a consumer is killed and parks it again within five minutes, it is still there only once.
         return {
             "MessageGroupId": group or delivery.queue,
             "MessageDeduplicationId": delivery.message_id,
@@ -158,7 +158,7 @@ def _group(url: str, delivery: Delivery) -> dict[str, str]:
 
 
 def _without_lineage(trace_header: str | None) -> str:
-    """The X-Ray trace header without the part in which Lambda's recursion guard counts hops, and stops after 16.
+    """The X-Ray trace header without the part in which Lambda's recursion guard counts hops. It stops after 16.
 
     https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
     """
@@ -167,12 +167,12 @@ def _without_lineage(trace_header: str | None) -> str:
 
 
 def _attribute_size(name: str, attribute: Attribute) -> int:
-    """Bytes that one message attribute counts towards the size limit."""
+    """The bytes of one message attribute that count towards the size limit."""
     value = attribute.get("StringValue")
     size = _bytes_of(value) if value is not None else len(attribute.get("BinaryValue") or b"")
     return _bytes_of(name) + _bytes_of(str(attribute.get("DataType", ""))) + size
 
 
 def _bytes_of(text: str) -> int:
-    # Python knows of a text whether it is ASCII; a megabyte need not be copied to be counted.
+    # Python knows whether text is ASCII, so a megabyte does not have to be copied to be counted.
     return len(text) if text.isascii() else len(text.encode())

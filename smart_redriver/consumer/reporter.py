@@ -1,7 +1,7 @@
-"""Reports what became of messages to the re-driver, and parks those that can never succeed.
+"""Reports what became of messages to the re-driver, and parks messages that can never succeed.
 
-It never makes its consumer fail, nor wait for more than two seconds a batch: one for the report, one for all that is
-parked. What can't be reported is logged, and what can't be parked fails like any other message.
+It never makes its consumer fail, or wait for more than two seconds a batch: one for the report, and one for all parked
+messages. If it can't report, it logs that. If it can't park a message, that fails like any other message.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from smart_redriver.consumer.report import (
 )
 from smart_redriver.consumer.report import PERMANENT as PARKED_FOR_GOOD
 
-#: Environment variables, as the stack's outputs `OutcomeQueueUrl` and `ParkingLotQueueUrl` have them.
+#: Environment variables for the values of the stack's outputs `OutcomeQueueUrl` and `ParkingLotQueueUrl`.
 OUTCOME_QUEUE_URL = "OUTCOME_QUEUE_URL"
 PARKING_LOT_URL = "PARKING_LOT_URL"
 
@@ -49,9 +49,9 @@ PARKED = "message.parked"
 NOT_PARKED = "message.not_parked"
 SWITCHED_OFF = "outcomes.switched_off"
 
-#: Tracebacks for one batch, one a cause: a report is then billed as one request, of 64 KB.
+#: Tracebacks in one batch, one for each cause: the report is then billed as one request of 64 KB.
 _MAX_TRACEBACKS = 10
-#: Seconds between two reports of a success that nobody else asks for: of what fails now and then there is no end.
+#: Seconds between reports of recoveries: a consumer that fails now and then recovers again and again.
 _BETWEEN_RECOVERIES = 30.0
 
 #: Changes an outcome that is to be reported, or drops it by returning None.
@@ -61,21 +61,21 @@ _log = logging.getLogger(__name__)
 
 
 class Reporter:
-    """Reports a consumer's outcomes. Make it once, at start; threads may share it.
+    """Reports a consumer's outcomes. Make one at start; threads may share it.
 
-    Without an outcome queue nothing is reported, without a parking lot nothing parked.
+    Without an outcome queue it reports nothing, and without a parking lot it parks nothing.
 
     Args:
-        consumer: who reports.
-        permanent: what no retry can heal: classes, or names as `top package.class`.
-        before_send: changes each outcome, a mapping as the schema of reports has it, or drops it by returning None.
-        class_names_only: report no text of any error: only its class,
-            and the consumer's file and function in its cause.
-        client: an SQS client in place of one with short time-outs.
+        consumer: the consumer that reports.
+        permanent: errors that no retry can fix: classes, or names as `top package.class`.
+        before_send: changes each outcome, a mapping as in the schema of reports, or drops it by returning None.
+        class_names_only: report no text of an error, only its class, and the consumer's file and function in its
+            cause.
+        client: an SQS client to use instead of one with short time-outs.
 
     """
 
-    #: Seconds for all calls of one report, and for all messages of a batch that are parked.
+    #: Seconds for all calls of one report, and for all parked messages of a batch.
     deadline = DEADLINE
 
     def __init__(
@@ -96,17 +96,17 @@ class Reporter:
         self._outcome_queue_url = outcome_queue_url
         self._consumer = consumer or Consumer()
         if client is None and (outcome_queue_url or parking_lot_url):
-            # Now: where a function starts Lambda gives it a whole processor, and to the first failure not.
+            # Now, because Lambda gives a function a whole processor at its start, but not at its first failure.
             client = _client_or_none()
         self.client = client
         self._wire = Wire(client, self.deadline) if client else None
-        #: Queues whose consumer has failed, and has not been reported to work since; and when it last was.
+        #: Queues whose consumer has failed, without a reported recovery since; and when the last one was reported.
         self._failing: set[str] = set()
         self._recovered_at: dict[str, float] = {}
 
     @property
     def is_on(self) -> bool:
-        """Whether there is anything that it can do."""
+        """Whether it can report or park anything."""
         return self._wire is not None
 
     @classmethod
@@ -136,22 +136,22 @@ class Reporter:
         )
 
     def batch(self, has_time: Callable[[], bool] = lambda: True) -> Batch:
-        """A batch of messages, whose outcomes go in one report when it is left.
+        """A batch of messages. It sends their outcomes in one report when its `with` ends.
 
-        `has_time` says whether a call may still take a second; if it raises, it may.
+        `has_time` says whether there is time for a call of a second. If it raises, there is.
         """
         return Batch(self, has_time)
 
     def message(self, message: Message, queue: str) -> InHand:
-        """Work on one message within it, see `Batch.message`; its outcome is reported at once."""
+        """A `with` for work on one message, see `Batch.message`. It reports the outcome at once."""
         return InHand(self.batch(), message, queue, is_whole_batch=True)
 
     def receive(self, sqs: Any, url: str, **request: Any) -> Iterator[Received]:
-        """Receive once from the queue with `sqs`, and yield the messages, each to be worked on in a `with`.
+        """Receive once from the queue with `sqs`, and yield the messages. Work on each in a `with`.
 
-        What is left without an error is deleted. Errors are logged and reported, and the message comes back. Behind a
-        message that failed, others of its group in a FIFO queue are left to come back, too. `request` is more for
-        `receive_message`; the attributes that the kit needs are asked for.
+        If the `with` ends without an error, the message is deleted. An error is logged and reported, and the message
+        comes back. In a FIFO queue, later messages of its group come back, too. `request` has more arguments for
+        `receive_message`, which already asks for the attributes that the kit needs.
         """
         with self.batch() as batch:
             yield from received(batch.message, sqs, url, request)
@@ -161,17 +161,17 @@ class Reporter:
         return monotonic()
 
     def is_awaiting(self, queue: str) -> bool:
-        """Whether the next success on the queue is news: its consumer has failed, and has not said so lately."""
+        """Whether to report the next success on the queue: its consumer has failed, and reported no recovery lately."""
         last = self._recovered_at.get(queue)
         is_due = last is None or self.now() - last >= _BETWEEN_RECOVERIES
         return is_due and queue in self._failing
 
     def is_any_failing(self) -> bool:
-        """Whether `is_awaiting` need be asked of any queue."""
+        """Whether `is_awaiting` may be true for any queue."""
         return bool(self._failing)
 
     def have_failed(self, outcomes: list[Outcome]) -> None:
-        """Remember on which queues the consumer has failed, so that its next success is news."""
+        """Remember on which queues the consumer has failed, so that its next success is reported."""
         self._failing.update(one["queue"] for one in outcomes if _is_failure(one))
 
     def parking_requests(self, delivery: Delivery, failure: Failure) -> list[dict[str, Any]]:
@@ -192,7 +192,7 @@ class Reporter:
         return [{"QueueUrl": self._outcome_queue_url, "MessageBody": body} for body in bodies]
 
     def call(self, requests: list[dict[str, Any]]) -> list[Any]:
-        """Send all within the deadline; the answers. See `Wire.send`."""
+        """Send all within the deadline, and return the answers. See `Wire.send`."""
         return self._wire.send(requests) if self._wire and requests else []
 
     async def call_async(self, requests: list[dict[str, Any]]) -> list[Any]:
@@ -200,7 +200,7 @@ class Reporter:
         return await self._wire.send_async(requests) if self._wire and requests else []
 
     def was_told(self, outcomes: list[Outcome]) -> None:
-        """Remember of which recoveries the re-driver has heard."""
+        """Remember which recoveries the re-driver has been told about."""
         for one in outcomes:
             if one["result"] == SUCCEEDED and one["queue"] in self._failing:
                 self._failing.discard(one["queue"])
@@ -212,17 +212,16 @@ class Reporter:
             return outcome
         try:
             return self._before_send(dict(outcome))
-        except Exception as fault:  # a team's own code: what it was to take out may be in the texts
+        except Exception as fault:  # a team's own code: texts may contain what it should remove
             _log.warning("%s: before_send: %s", NOT_REPORTED, _told(fault))
             texts = ("first_line", "traceback", "cause")
             return {name: value for name, value in outcome.items() if name not in texts}
 
 
 class Batch:
-    """The messages of one invocation or one receive. As a context manager, also in `async with`,
-    it reports when it is left.
+    """The messages of one invocation or one receive. It reports when its `with` or `async with` ends.
 
-    Where there is no time for a call none is made: whoever is killed in it gets all messages of the batch again.
+    Without time for a call, it makes none: a consumer that is killed in a call gets all messages of the batch again.
     """
 
     def __init__(self, reporter: Reporter, has_time: Callable[[], bool]) -> None:
@@ -245,15 +244,15 @@ class Batch:
         await self.send_async()
 
     def message(self, message: Message, queue: str) -> InHand:
-        """Work on one message within it, as `ReceiveMessage` gave it, with all attributes asked for.
+        """A `with` for work on one message, as `ReceiveMessage` returned it with all attributes.
 
-        An error goes on to the caller as if this were not here, but for a permanent one of a message that is in
-        the parking lot now: the message is done, and to be deleted.
+        An error goes on to the caller as if the `with` were not there. The exception is a permanent error of a message
+        that is now in the parking lot: that message is done, and should be deleted.
         """
         return InHand(self, message, queue)
 
     def succeeded(self, message: Message, queue: str | None = None) -> None:
-        """Note a success: that of a redriven message, and the first one since the consumer failed."""
+        """Note a success if the message was redriven, or if it is the first success since the consumer failed."""
         is_redriven = self._reporter.is_on and is_carrying_metadata(message)
         if not is_redriven and not self._reporter.is_any_failing():
             return
@@ -263,7 +262,7 @@ class Batch:
                 self._outcomes.append(outcome_of(delivery, SUCCEEDED))
 
     def failed(self, message: Message, error: BaseException, queue: str | None = None) -> bool:
-        """Note a failure, and park the message if it is permanent. Whether it is parked, and so done."""
+        """Note a failure, and park the message if it is permanent. Returns whether it is parked, and therefore done."""
         failing = self._assessed(message, error, queue)
         if failing and failing.requests:
             with self._parking(failing):
@@ -281,7 +280,7 @@ class Batch:
         return self._noted(failing)
 
     def interrupted(self, message: Message, end: BaseException, queue: str | None = None) -> None:
-        """Note that work on the message was ended from outside, which speaks against nobody."""
+        """Note that something outside ended work on the message. That counts against neither message nor consumer."""
         if not self._reporter.is_on:
             return
         with _logged(NOT_REPORTED):
@@ -290,11 +289,11 @@ class Batch:
             self._outcomes.append(outcome_of(delivery, FAILED, failure=failure, interrupted=True))
 
     def claim_no_success(self) -> None:
-        """Forget the successes: all messages of the batch come back, whatever became of them."""
+        """Forget the successes, because all messages of the batch come back."""
         self._outcomes = [one for one in self._outcomes if one["result"] != SUCCEEDED]
 
     def send(self, request_id: str | None = None) -> None:
-        """Report what was noted; no call where that is nothing."""
+        """Report what was noted. Makes no call if that is nothing."""
         with _logged(NOT_REPORTED):
             outcomes, requests = self._taken(request_id)
             self._reporter.call(requests)
@@ -334,7 +333,7 @@ class Batch:
         return None
 
     def _failure_of(self, error: BaseException, body: str) -> Failure:
-        """Describe a failure, with its traceback only if it is the first of its cause: others have the same."""
+        """Describe a failure. Only the first one with its cause gets a traceback, because the others have the same."""
         has_texts = not self._reporter.class_names_only
         failure = failure_of(error, body, is_traced=False, has_texts=has_texts)
         is_known = failure.cause in self._traced or len(self._traced) >= _MAX_TRACEBACKS
@@ -345,21 +344,21 @@ class Batch:
 
     @contextmanager
     def _parking(self, failing: _Failing) -> Iterator[None]:
-        """Around the call that parks: what became of it, and the time it took."""
+        """Wraps the call that parks: logs its result, and takes its time off what is left."""
         began = monotonic()
         try:
             yield
-            # Nobody else will log it: to its consumer the message is a success.
+            # Nobody else will log it, because its consumer sees a success.
             what = (failing.failure.error_class, failing.failure.first_line)
             _log.warning("%s: %s: %s: %s", PARKED, failing.delivery.message_id, *what)
         except Exception as fault:
-            # A queue that refuses or hangs would do so for every message of the batch.
+            # If the queue refuses or hangs, it would do so for every message of the batch.
             self._parking_seconds = 0.0
             _log.warning("%s: %s: %s", NOT_PARKED, failing.delivery.message_id, _told(fault))
         self._parking_seconds -= monotonic() - began
 
     def _noted(self, failing: _Failing | None) -> bool:
-        """Whether the message is parked, and so done."""
+        """Note the outcome. Returns whether the message is parked, and therefore done."""
         if failing is None:
             return False
         with _logged(NOT_REPORTED):
@@ -378,13 +377,13 @@ class Batch:
     def _is_in_time(self) -> bool:
         try:
             return self._has_time()
-        except Exception:  # no context was given, or a stand-in of somebody's tests
+        except Exception:  # there is no context, or a test's stand-in
             return True
 
 
 @dataclass(slots=True, kw_only=True)
 class _Failing:
-    """A message that failed. `requests` are to park it, `answers` SQS's to them."""
+    """A message that failed, the `requests` to park it, and SQS's `answers` to them."""
 
     delivery: Delivery
     failure: Failure
@@ -457,14 +456,14 @@ class InHand:
 
 
 def _is_failure(outcome: Outcome) -> bool:
-    """Whether it says that the consumer failed: neither the message itself, nor whoever ended the work."""
+    """Whether it says that the consumer failed, and not the message itself or something that ended the work."""
     is_its_own = outcome.get("permanent", False) or outcome.get("interrupted", False)
     return outcome["result"] == FAILED and not is_its_own
 
 
 @contextmanager
 def _logged(event: str) -> Iterator[None]:
-    """Log what goes wrong within it, and go on behind it: no consumer fails by the kit."""
+    """Log errors within it, and go on after it: the kit must not make a consumer fail."""
     try:
         yield
     except Exception as fault:
@@ -478,5 +477,5 @@ def _client_or_none() -> Any:
 
 
 def _told(fault: Exception) -> str:
-    """AWS's own words; of other errors, which can quote what was to be sent, only the name."""
+    """AWS's own message. For other errors only the class name, because their text can quote the request."""
     return str(fault) if isinstance(fault, ClientError) else type(fault).__name__

@@ -1,7 +1,7 @@
-"""Takes secrets, card numbers and parts of bodies out of texts before they leave the consumer.
+"""Removes secrets, card numbers and parts of bodies from texts before they leave the consumer.
 
-`rules.json`, which every kit shares, is data in the dialect that Python, JavaScript and Java have in common, so that
-the kits can't drift apart.
+All kits share `rules.json`, so that they can't drift apart. Its patterns use only the dialect that Python, JavaScript
+and Java have in common.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class SecretRule:
-    """One kind of secret: `pattern` has what stays as its first group, and the secret as its second.
+    """One kind of secret. The first group of `pattern` stays; the second is the secret.
 
-    `is_prose` marks a rule for messages, which would take a line of code such as `token = read()` for a secret.
+    `is_prose` marks a rule for messages only: it would find a secret in a line of code such as `token = read()`.
     """
 
     pattern: re.Pattern[str]
@@ -55,11 +55,11 @@ CARD = re.compile(_GIVEN["card"], re.ASCII)
 CARD_ISSUER = re.compile(_GIVEN["card_issuer"], re.ASCII)
 #: A quoted part of a message, in one of three groups.
 QUOTED = re.compile(_GIVEN["quoted"], re.ASCII)
-#: A value of a body that has one of these says more than its words do.
+#: A value of a body that contains one of these is more than ordinary words.
 TELLING = re.compile(_GIVEN["telling"], re.ASCII)
-#: Parts of a message that differ from letter to letter, and their replacements, in this order.
+#: Parts of a message that differ from letter to letter, with their replacements, in the order of use.
 VARIABLE = tuple((re.compile(one, re.ASCII), other) for one, other in _GIVEN["variable"])
-#: Places of frames that are not the consumer's own code, by language.
+#: Places of frames outside the consumer's own code, by language.
 NOT_OWN = {name: re.compile(one, re.ASCII) for name, one in _GIVEN["not_own"].items()}
 
 
@@ -67,20 +67,20 @@ IN_PLACE_OF_SECRET = "[secret]"  # noqa: S105 - that is the point
 IN_PLACE_OF_CARD = "[card]"
 IN_PLACE_OF_BODY = "[body]"
 
-#: Characters. A shorter body, or a shorter value in one, counts only where it is quoted: it may be a word like any
-#: other. So may any that has neither digit, space nor @.
+#: Characters. A shorter body or value is removed only where it is quoted, because it may be an ordinary word. The same
+#: goes for one without a digit, space or @.
 _LONG_BODY = 8
 _LONGEST_WORD = 16
 _LONG_VALUE = 6
-#: Any part of a body of at least twice as many characters is found, wherever it begins.
+#: Any part of a body with at least twice as many characters is found, wherever it begins.
 _WINDOW = 12
-#: More of a body is not taken apart: it would take longer than the failure is worth.
+#: A larger body is not parsed: that would take longer than the failure is worth.
 _MAX_PARSED = 65_536
 _MAX_VALUES = 500
 
 
 def without_secrets(text: str, *, is_code: bool = False) -> str:
-    """`text` with marks in the place of secrets and card numbers. In a line of code only literals are secrets."""
+    """`text` with marks instead of secrets and card numbers. In a line of code, only literals are secrets."""
     for rule in SECRETS:
         if not (is_code and rule.is_prose):
             text = rule.pattern.sub(partial(_hidden, rule), text)
@@ -88,7 +88,7 @@ def without_secrets(text: str, *, is_code: bool = False) -> str:
 
 
 def without_body(text: str, body: str) -> str:
-    """`text` with marks in the place of the body and of parts of it that it quotes."""
+    """`text` with marks instead of the body and quoted parts of it."""
     if not text or not body:
         return text
     text = _without_whole(text, body)
@@ -120,7 +120,7 @@ def _is_luhn(digits: str) -> bool:
 
 
 def _without_whole(text: str, body: str) -> str:
-    # A body longer than the text can't be in it, and at a megabyte it is costly to spell in three ways.
+    # A body longer than the text can't be in it, and a megabyte is costly to spell in three ways.
     is_word = len(body) < _LONGEST_WORD and body.isalpha()
     if _LONG_BODY <= len(body) <= len(text) and not is_word:
         for quoted in (body, repr(body)[1:-1], json.dumps(body)[1:-1]):
@@ -129,7 +129,7 @@ def _without_whole(text: str, body: str) -> str:
 
 
 def _values_of(body: str) -> set[str] | None:
-    """The values in a body that is JSON, as texts; None for a body that is not, or is too large to be taken apart."""
+    """The values in a JSON body, as texts; None for a body that is not JSON or is too large to parse."""
     if len(body) > _MAX_PARSED or body.lstrip()[:1] not in ("{", "["):
         return None
     try:
@@ -176,7 +176,7 @@ def _replaced_as_word(text: str, value: str) -> str:
 
 
 def _without_long_parts(text: str, body: str) -> str:
-    """Remove parts of the body that are too long to be an accident, wherever they begin in it."""
+    """Remove parts of the body that are too long to be a coincidence, wherever they begin in it."""
     at = 0
     while at + _WINDOW <= len(text):
         found = body.find(text[at : at + _WINDOW])
@@ -193,7 +193,7 @@ def _without_long_parts(text: str, body: str) -> str:
 
 
 def _grown(text: str, body: str, at: int, found: int) -> tuple[int, int]:
-    """Return the beginning and end, in `text`, of the part that `text` at `at` and `body` at `found` have in common."""
+    """Return start and end, in `text`, of the part that `text` around `at` and `body` around `found` share."""
     before = after = 0
     while before < min(at, found) and text[at - before - 1] == body[found - before - 1]:
         before += 1

@@ -1,10 +1,10 @@
 """A consumer group's DLQ topic in Kafka as a DLQ, its source topics and their metrics.
 
-    engine/    adapters: what records say, the log, letters that wait, deliveries, outcomes, live messages
-    process    what `kafka.toml` says, and passes by it until the process is stopped
-    sqlite     the state table as a file, where there is no DynamoDB
-    oncall/    letters as people have them
-    doctor     whether a cluster is as passes need it
+    engine/    adapters: reading records, the log, waiting letters, deliveries, outcomes, live messages
+    process    the configuration in `kafka.toml`, and passes until the process is stopped
+    sqlite     the state table as a file, for use without DynamoDB
+    oncall/    letters for people
+    doctor     whether a cluster has what passes need
     cdk/       the construct `KafkaRedriver`
 
 `smart_redriver.engine.config.backends` has the record. A position moves only past letters that are safe elsewhere.

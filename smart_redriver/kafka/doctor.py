@@ -1,4 +1,4 @@
-"""Checks that a cluster is as passes need it, looked at with the credentials of the process. Nothing is changed."""
+"""Checks that a cluster has what passes need, with the process's credentials. Changes nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from smart_redriver.kafka.engine.records import Log
     from smart_redriver.oncall.deployment.session import Session
 
-#: Letters that wait move to the retry topic at twelve hours (`shelf.OLD`): a process may be away as long again.
+#: Waiting letters move to the retry topic after twelve hours (`shelf.OLD`). A process may be away for as long again.
 LEAST_RETENTION = timedelta(hours=24)
 
 #: Redrive metadata, a note on a held letter and their names take less.
@@ -39,18 +39,18 @@ _MISSING = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTI
 
 
 class Administration(Protocol):
-    """A cluster's answers about topics and rights. Each call may raise CallFailed."""
+    """Questions to a cluster about topics and rights. Each call may raise CallFailed."""
 
     def settings(self, topic: str) -> Mapping[str, str]:
         """A topic's settings by name."""
         ...
 
     def rights_on_topic(self, topic: str) -> frozenset[str] | None:
-        """The operations that the process may do; None where the cluster does not tell."""
+        """The operations that the process is allowed; None if the cluster does not say."""
         ...
 
     def rights_on_group(self, group: str) -> frozenset[str] | None:
-        """The same of a consumer group."""
+        """The same for a consumer group."""
         ...
 
 
@@ -138,7 +138,7 @@ def check_cluster(session: Session) -> Iterator[Finding]:
 
 
 def examine(place: KafkaTopics, log: Log, cluster: Administration) -> Iterator[Finding]:
-    """Everything that there is to say; of a cluster that does not answer, only that."""
+    """Yield all findings, or only one if the cluster does not answer."""
     partitions: dict[str, int] = {}
     for topic in (place.dead_letters, *place.topics, place.held, place.parked):
         try:
@@ -276,7 +276,7 @@ def _sizes(place: KafkaTopics, topic: str, told: Mapping[str, str]) -> Iterator[
 
 
 def _number(told: Mapping[str, str], name: str) -> int:
-    """A setting that is a number; -1 stands for no limit, and for what is not told."""
+    """A setting that is a number. -1 means no limit, or not known."""
     text = told.get(name, "-1")
     return int(text) if text.removeprefix("-").isdigit() else -1
 
@@ -323,7 +323,7 @@ def _consumers(place: KafkaTopics, log: Log, topic: str) -> Finding:
 
 
 def _position(place: KafkaTopics, log: Log) -> Finding:
-    """Whether records were forgotten that nobody of ours had read."""
+    """Whether the topic dropped records that the re-driver had not read."""
     committed, bounds = (
         log.committed(place.group, place.dead_letters),
         log.bounds(place.dead_letters),
@@ -338,7 +338,7 @@ def _position(place: KafkaTopics, log: Log) -> Finding:
 
 
 def check_memory(session: Session) -> Iterator[Finding]:
-    """Look at the state: whether it is there, circuits, and what people ordered. Raises CallFailed and Refused."""
+    """Look at the state: whether it exists, its circuits, and people's orders. Raises CallFailed and Refused."""
     process = session.place.process
     if not isinstance(process, Configuration) or process.file is None:
         yield from check_state(session)
@@ -365,7 +365,7 @@ def check_process(session: Session) -> Iterator[Finding]:
     try:
         last, now = last_pass(session), session.clock()
     except Refused:
-        return  # what there is to say of the state is said by `check_memory`
+        return  # `check_memory` reports on the state
     remedy = f"`redrive run --forever {session.place.stack}` runs them; what it prints says why one fails."
     if last is None:
         yield wrong("No process has ended a pass.", remedy)
@@ -377,7 +377,7 @@ def check_process(session: Session) -> Iterator[Finding]:
         yield wrong(f"The last pass failed {count} times with {fault}.", remedy)
 
 
-#: Checks where letters are records.
+#: The checks for letters that are records.
 CHECKS: Mapping[str, Check] = {
     "cluster": check_cluster,
     "state": check_memory,

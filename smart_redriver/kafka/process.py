@@ -28,18 +28,18 @@ from smart_redriver.kafka.sqlite import TABLE, SqliteTable
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
-#: An invocation has ended by itself so soon; its lease lasts as long where the process dies.
+#: An invocation ends by itself within this time. If the process dies, its lease lasts as long.
 LONGEST_VISIT = timedelta(minutes=2)
 
-#: Seconds between two looks whether something is due.
+#: Seconds between two checks whether something is due.
 TICK = 1.0
 
-#: While redriven messages are out, a pass is due so soon after the last: a look costs some questions to the broker.
+#: While redriven messages are out, a pass is due this soon after the last. A look costs a few calls to the broker.
 WHILE_OUT = timedelta(seconds=5)
 
 #: Tables that the file may hold.
 _TABLES = ("kafka", "state", "settings")
-#: Settings that a process can't heed: it makes no queue, and no event reaches it.
+#: Settings that a process can't follow: it makes no queue, and no event reaches it.
 _FOR_STACKS = ("downstream", *FOR_SYNTH, *FOR_MADE_QUEUES)
 
 
@@ -134,10 +134,10 @@ def _table(tables: Mapping[str, Any], name: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-#: Settings that the process adds to those of the file, as far as they decide whether librdkafka takes these.
+#: Settings that the process adds to those of the file, if they affect whether librdkafka accepts the file's.
 _OUR_PRODUCER = {"acks": "all", "enable.idempotence": True, "log_level": 0}
 _OUR_CONSUMER = {"group.id": "redrive", "log_level": 0}
-#: In place of the credentials that a secret or IAM will give.
+#: Stands for the credentials that a secret or IAM will give.
 _SOME_CREDENTIALS = {
     "security.protocol": "SASL_SSL",
     "sasl.mechanism": "SCRAM-SHA-512",
@@ -159,7 +159,7 @@ def _refused_by_librdkafka(topics: KafkaTopics) -> list[Fault]:
 
 
 def _refusal(settings: Mapping[str, Any]) -> str | None:
-    """Librdkafka's objection to settings. It connects to nothing. Where it is missing, a later call says so."""
+    """Librdkafka's objection to settings. This makes no connection. If librdkafka is missing, a later call says so."""
     try:
         from confluent_kafka import Consumer, KafkaException, Producer
     except ImportError:
@@ -186,7 +186,7 @@ def _state(state: Mapping[str, Any], faults: list[Fault]) -> tuple[Path | None, 
 
 
 class Process:
-    """Runs passes. `pause` waits for so many seconds, and raises Stopped once the process is to end."""
+    """Runs passes. `pause` waits for some seconds, and raises Stopped when the process should end."""
 
     def __init__(
         self,
@@ -210,7 +210,7 @@ class Process:
         self._owner = str(uuid4())
 
     def run(self) -> None:
-        """Invocation after invocation, until Stopped. What no pass can mend is raised."""
+        """Run invocation after invocation, until Stopped. Raises errors that no pass can fix."""
         try:
             while True:
                 if self._is_due(self._clock()):
@@ -226,7 +226,7 @@ class Process:
         return self._rhythm.is_due(now)
 
     def _tell_what_it_found(self) -> None:
-        """Tell it once, before the first letter goes; again later where it can't be told."""
+        """Log it once, before the first letter goes. Try again later if that fails."""
         try:
             found = self._connection.found()
         except CallFailed as failed:
@@ -262,9 +262,9 @@ class Process:
             self._connection.after_pass(tools, {})
 
     def _tell(self, report: Report, now: datetime) -> None:
-        """Leave the report where the command finds it. What fails of that is told, and stops no pass."""
+        """Leave the report where the command finds it. A failure of that is logged, and stops no pass."""
         if report.outcome is Outcome.LEASE_HELD:
-            return  # who has the lease reports
+            return  # the holder of the lease reports
         try:
             self._memory.save_pass(report.to_json(), now)
         except CallFailed as failed:
@@ -272,14 +272,14 @@ class Process:
 
 
 class ToldOnce:
-    """A journal that says once that a letter stays where it is, and why: passes follow each other within seconds."""
+    """A journal that says only once that a letter stays, and why, because passes come within seconds of each other."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._told: dict[str, tuple[Any, ...]] = {}
 
     def __call__(self, event: str, /, **fields: Any) -> None:
-        """Write the event, if it is not what was last told of its letter."""
+        """Write the event, unless it is the same as the last one about its letter."""
         if event.startswith("letter."):
             letter, told = fields["original_id"], (event, fields["reason"], fields["redrive_count"])
             if event in _STAYS and self._told.get(letter) == told:
@@ -293,7 +293,7 @@ class ToldOnce:
 
 
 _STAYS = frozenset({"letter.held", "letter.stuck"})
-#: As many as the process may have in memory.
+#: As many letters as the process may have in memory.
 _LETTERS_REMEMBERED = MOST_LETTERS
 
 

@@ -1,7 +1,8 @@
 """The state table as a file of SQLite, with the calls of a DynamoDB client: for passes and for the command.
 
-Each call is one transaction that is on disk when it returns, a batch included. Processes on one machine may share the
-file: SQLite has them wait for each other. Of DynamoDB's expressions it knows those that the package writes.
+Each call, even for a batch, is one transaction that is on disk when it returns. Processes on one machine may share the
+file: SQLite makes them wait for each other. Of DynamoDB's expressions, only those that this package writes are
+supported.
 """
 # ruff: noqa: N803 - the parameters have boto3's names
 
@@ -22,10 +23,10 @@ from smart_redriver.engine.errors import CallFailed
 
 Item = Mapping[str, Any]
 
-#: The table's name for its callers: the file has one.
+#: The table's name for its callers. The file has one table.
 TABLE = "state"
 
-#: Seconds that one process waits for another's transaction.
+#: Seconds that a process waits for another's transaction.
 _PATIENCE = 10.0
 
 _MAKE = "create table if not exists state (key text primary key, item text not null, ends integer) without rowid"
@@ -45,8 +46,9 @@ class SqliteTable:
 
     @classmethod
     def open(cls, file: Path, clock: Callable[[], float], *, is_made: bool = False) -> SqliteTable:
-        """The file, which is made where it is not there yet if `is_made`; its folder is not: where a disk is not
-        mounted, an empty state would have letters sent again. Raises CallFailed, which says what to do.
+        """Open the file. If `is_made`, make it if it does not exist. Raises CallFailed, which says what to do.
+
+        The folder is never made: if a disk is not mounted, an empty state would make passes send letters again.
         """
         try:
             mode = "rwc" if is_made else "rw"
@@ -86,7 +88,7 @@ class SqliteTable:
         return {}
 
     def update_item(self, *, Key: Item, UpdateExpression: str, **request: Any) -> Item:
-        """Set attributes, if the condition holds: to a value, or to a list with some more at its end."""
+        """Set attributes to a value, or append to a list, if the condition holds."""
         with self._transaction("UpdateItem"):
             before = self._met("UpdateItem", Key, request) or Key
             self._put({**before, **_set(UpdateExpression, request, before)})
@@ -102,7 +104,7 @@ class SqliteTable:
         return {"Responses": found}
 
     def batch_write_item(self, *, RequestItems: Mapping[str, Sequence[Item]]) -> Item:
-        """Write some items, all or none, and forget those whose time is over."""
+        """Write items, all or none, and delete those that have expired."""
         with self._transaction("BatchWriteItem"):
             for requests in RequestItems.values():
                 for one in requests:
@@ -119,7 +121,7 @@ class SqliteTable:
         return {"Items": [one for one in items if holds(one)]}
 
     def identity(self) -> str:
-        """The name of this file among all, in which a copy is the same. Raises CallFailed."""
+        """A unique name of this file. A copy has the same name. Raises CallFailed."""
         with self._transaction("NameState"):
             for statement in _NAME:
                 self._connection.execute(statement)
@@ -131,7 +133,7 @@ class SqliteTable:
         self._connection.close()
 
     def _met(self, call: str, key: Item, request: Mapping[str, Any]) -> Item | None:
-        """The item that is there, for which a condition holds if the request has one."""
+        """The existing item, which must meet the request's condition if there is one."""
         item = self._get(key)
         expression = request.get("ConditionExpression")
         if expression and not _condition(expression, request)(item or {}):
@@ -161,7 +163,7 @@ class SqliteTable:
 
 
 def _why_not_opened(file: Path, error: sqlite3.Error, *, is_made: bool) -> str:
-    """The reason why a file can't be opened, and the remedy: SQLite has one sentence for all of it."""
+    """Why a file can't be opened, and the remedy, because SQLite has the same message for every reason."""
     if not os.path.isdir(file.parent):  # noqa: PTH112 - False where one may not look
         return (
             f"The folder {file.parent} of the state is not there. Make it, on a disk that stays, for the user that "
@@ -214,7 +216,7 @@ _Condition = Callable[[Item], bool]
 
 
 def _condition(expression: str, request: Mapping[str, Any]) -> _Condition:
-    """Terms with OR between them, each of tests with AND between them."""
+    """Parse a condition: terms joined by OR, each of tests joined by AND."""
     terms = [
         [_test(test, request) for test in term.split(" AND ")] for term in expression.split(" OR ")
     ]
@@ -253,13 +255,13 @@ def _set(expression: str, request: Mapping[str, Any], before: Item) -> dict[str,
 
 
 def _plain(value: Item) -> Any:
-    """A value without its type; a number as one."""
+    """A value without its type. A number becomes a number."""
     ((kind, plain),) = value.items()
     return float(plain) if kind == "N" else plain
 
 
 def _contains(there: Item | None, wanted: Item) -> bool:
-    """Whether a list, a set or a text has a value in it."""
+    """Whether a list, a set or a text contains a value."""
     if there is None:
         return False
     ((kind, plain),) = there.items()

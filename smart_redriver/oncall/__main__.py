@@ -1,4 +1,4 @@
-"""Starts the `redrive` command, or says what to install for it. Standard library only, until that is known."""
+"""Starts the `redrive` command, or says what to install for it. Until then it uses only the standard library."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sys
 from importlib.util import find_spec
 
-#: Packages that the extra `oncall` brings, by the names that are imported.
+#: The packages of the extra `oncall`, by the names that are imported.
 _NEEDED = ("boto3", "jmespath", "rich", "typer")
 
 
@@ -21,12 +21,12 @@ def main() -> None:
 
     try:
         app(prog_name="redrive")
-    except OSError as fault:  # of help and completion; commands tell their own
+    except OSError as fault:  # from help and completion; commands report their own
         sys.exit(f"redrive could not write: {fault.strerror}.")
 
 
 def _open_streams() -> None:
-    """Give those that whoever started this has closed (`>&-`) their places back, before any file gets their numbers."""
+    """Reopen the standard streams that the caller has closed (`>&-`), before any file gets their descriptors."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115 - for as long as the process lives

@@ -1,4 +1,4 @@
-"""The `redrive` command line, made of the verbs' declarations: options, help, examples and exit codes.
+"""The `redrive` command line, made from the verbs' declarations: options, help, examples and exit codes.
 
 Every command has the options that name a stack and queue. A command ends with an exit code, never with a traceback.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from smart_redriver.oncall.deployment.session import Session
 
 
-#: How a half-typed command, as Click has it, comes by its session.
+#: Opens the session of a half-typed command, given Click's context.
 Open = Callable[[Any], "Session"]
 #: The candidates that begin with the text typed so far.
 Offer = Callable[[Any, str], list[str]]
@@ -72,7 +72,7 @@ def _causes(session: Session) -> Iterable[str]:
 
 
 def _reasons(ctx: Any, incomplete: str) -> list[str]:
-    """Reasons to park letters; nothing is asked for them."""
+    """Reasons to park letters. Needs no call."""
     del ctx
     reasons: tuple[str, ...] = resolve_name("smart_redriver.oncall.letters.presentation:REASONS")
     return [one for one in reasons if one.startswith(incomplete.upper())]
@@ -100,7 +100,7 @@ class Asked:
         return None if self.full_names else self.stack
 
 
-#: How a command comes by its session; a test brings its own.
+#: Opens a command's session. A test has its own.
 OpenSession = Callable[[Asked], "Session"]
 
 
@@ -169,7 +169,7 @@ def _looking(
 def _changing(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Declare what a command that changes something takes beside them."""
+    """Declare the additional options of a command that changes something."""
 
 
 _LOOKING, _CHANGING = (
@@ -185,7 +185,7 @@ class Looking(TyperCommand):
     """A command with the shared options. Its function finds the session in ``context.obj`` and returns an `Exit`."""
 
     shared = tuple(_LOOKING)
-    #: How it ends when nobody reads it any more, as after `| head`: who only looked has seen enough.
+    #: The exit code if nobody reads the output any more, as after `| head`: who only looks has seen enough.
     unread = Exit.DONE
 
     def __init__(self, *given: Any, params: list[Any], **more: Any) -> None:
@@ -202,10 +202,10 @@ class Looking(TyperCommand):
 
 
 class Changing(Looking):
-    """A command that changes something, and asks before it does unless it is told `--yes`."""
+    """A command that changes something. It asks first, unless `--yes` is given."""
 
     shared = _SHARED_OPTIONS
-    unread = Exit.REFUSED  # it was broken off where it was, perhaps before its first letter
+    unread = Exit.REFUSED  # it stopped where it was, perhaps before its first letter
 
 
 def _end_of_help(verb: Verb) -> str:
@@ -214,7 +214,7 @@ def _end_of_help(verb: Verb) -> str:
 
 
 def _ended(session: Session, act: Callable[[], Exit], unread: Exit) -> int:
-    """The exit code of what was done, or of what kept it from being done, which is told."""
+    """Act, and return the exit code: that of the result, or that of the fault, which is reported."""
     code = unread
     try:
         code = act()
@@ -239,7 +239,7 @@ def _ended(session: Session, act: Callable[[], Exit], unread: Exit) -> int:
 
 
 def _give_up_output() -> None:
-    """Let go of what could not be written, or Python would complain once more while it ends."""
+    """Discard output that could not be written, or Python would complain once more while it ends."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -257,7 +257,7 @@ _TYPES: dict[Kind, Any] = {
 
 
 def add_command(app: typer.Typer, verb: Verb) -> None:
-    """Let the app know a verb."""
+    """Add a verb to the app."""
     options = {_python_name(one): one for one in verb.options_on(Side.COMMAND)}
 
     def run(context: typer.Context, **typed: Any) -> Exit:
@@ -265,7 +265,7 @@ def add_command(app: typer.Typer, verb: Verb) -> None:
         given = {name: value for name, value in told.items() if value is not None}
         return verb.run(context.obj, given)
 
-    # What needs to be said comes first, as in any signature.
+    # Required parameters come first, as in any signature.
     sorted_options = sorted(options.items(), key=lambda one: not one[1].is_needed)
     parameters = [Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)]
     parameters += [_parameter(name, one) for name, one in sorted_options]
@@ -277,7 +277,7 @@ def add_command(app: typer.Typer, verb: Verb) -> None:
 
 
 def _python_name(option: Option) -> str:
-    """A name that is no keyword of Python's."""
+    """A name that is not a Python keyword."""
     return f"{option.name}_" if iskeyword(option.name) else option.name
 
 
@@ -322,7 +322,7 @@ def _parser(read: Callable[[str], str]) -> Callable[[str], str]:
 
 
 def _finite(value: float | None) -> float | None:
-    """A number that is one: to Python `inf` and `nan` are, too."""
+    """Accept only finite numbers: to Python, `inf` and `nan` are numbers, too."""
     if value is not None and not math.isfinite(value):
         raise typer.BadParameter(f"{value} is not a usable number.")
     return value
@@ -340,10 +340,10 @@ They show a plan and ask first. Exit codes: 0 done, 1 refused or failed, 2 usage
 
 
 class Verbs(TyperGroup):
-    """All commands. Their options come after them, which whoever types one before is told."""
+    """All commands. Options come after the command; anyone who types one before it gets a usage error."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read what stands before the command. Raises a usage error."""
+        """Read the arguments before the command. Raises a usage error."""
         shared = {flag for one in _SHARED_OPTIONS for flag in one.opts}
         first = next(iter(args), "").partition("=")[0]
         if first in shared:

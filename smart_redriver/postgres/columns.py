@@ -1,4 +1,4 @@
-"""The columns of tables, as the database's catalog has them: any role may read it."""
+"""The columns of tables, from the database's catalog, which any role may read."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _CASTS = sql.SQL(
 class Column(NamedTuple):
     """One column.
 
-    `declared` is its type as DDL has it, `kind` the type that a domain is of, without length or precision;
-    `has_to_be_given`: an insert that does not name it is refused; `is_generated`: one that names it is.
+    `declared` is its type as in DDL. `kind` is its type, or a domain's base type, without length or precision.
+    `has_to_be_given`: an insert without it is refused. `is_generated`: an insert with it is refused.
     """
 
     name: str
@@ -39,25 +39,25 @@ class Column(NamedTuple):
 
     @property
     def is_json(self) -> bool:
-        """Whether JSON's null is a value of it, which is not null."""
+        """Whether it can hold JSON's null, which is not SQL's null."""
         return self.kind in ("json", "jsonb")
 
     def takes(self, other: Column, casts: Set[tuple[str, str]]) -> bool:
-        """Whether an insert may put the other's values here; `casts` are those of `casts_of`. All can be made text."""
+        """Whether an insert may put the other's values here. `casts` are from `casts_of`. Any value can become text."""
         return self.is_text or self.kind == other.kind or (other.kind, self.kind) in casts
 
 
 def columns_of(database: Database, table: str) -> list[Column]:
-    """Read a table's columns, in their order; none if the table is not there. Raises CallFailed."""
+    """Read a table's columns in order; none if there is no such table. Raises CallFailed."""
     rows = database.run("ReadColumns", sql.Composed([_COLUMNS]), {"table": quoted(table)})
     return [Column(*row) for row in rows]
 
 
 def casts_of(database: Database) -> Set[tuple[str, str]]:
-    """Read the pairs of types between which an insert casts by itself. Raises CallFailed."""
+    """Read the pairs of types between which an insert casts automatically. Raises CallFailed."""
     return {(one, other) for one, other in database.run("ReadCasts", sql.Composed([_CASTS]), {})}
 
 
 def quoted(name: str) -> str:
-    """The name of a table or column as Postgres reads it in a text, whatever it is: `order`, too."""
+    """The name of a table or column, quoted so that any name works, such as `order`."""
     return ".".join(f'"{part}"' for part in name.split("."))

@@ -1,4 +1,4 @@
-"""The SQL that a team runs once: four tables of ours, a role that may do just this, an index for what is asked often.
+"""The SQL that a team runs once: our four tables, a role with only the rights it needs, an index for frequent queries.
 
 Nothing here runs it. `python -m smart_redriver.postgres.migration` prints it, and so does the command.
 """
@@ -18,10 +18,10 @@ from smart_redriver.postgres.engine.place import JobsDatabase
 from smart_redriver.postgres.engine.profiles import Profile
 from smart_redriver.postgres.engine.statements import composed, names_of
 
-#: The name of the role where the configuration leaves it to the secret.
+#: The name of the role if the configuration leaves it to the secret.
 ROLE = "smart_redriver"
 
-#: The tables that it is to see, as the texts name them.
+#: The tables that the role may see, as named in the texts.
 _WITH_GRANTS = ("jobs", "dead", "parked", "held", "redriven", "looks")
 
 _SEQUENCE: LiteralString = """\
@@ -62,7 +62,7 @@ do $redriver$ declare needed name; begin
 end $redriver$;
 """
 
-#: Rows of the parking lot are found by their numbers.
+#: An index to find rows of the parking lot by number.
 _INDEX_OF_LOT: LiteralString = """\
 create index on {parked} ({own_row});
 """
@@ -99,7 +99,7 @@ create table {looks} (
 );
 """
 
-#: The parking lot of a library's table: letters stay where they are.
+#: The parking lot for a library's table: letters stay in that table.
 _LOT: LiteralString = """\
 -- Four tables of the re-driver's own. Nothing of the library's is altered.
 create table {lot} (
@@ -109,7 +109,7 @@ create table {lot} (
 );
 """
 
-#: Where a library's ids are no numbers.
+#: For a library whose ids are not numbers.
 _KEYS: LiteralString = """\
 -- The number that the re-driver knows a dead job by.
 create table {keys} (
@@ -177,23 +177,23 @@ create index concurrently if not exists {returns} on {dead} ({own_original});
 """
 
 
-#: Ids that are no numbers are found by their numbers.
+#: An index to find ids that are not numbers by their numbers.
 _INDEX_OF_IDS: LiteralString = """\
 -- By this a row is found by the number that the re-driver knows it by.
 create {index} if not exists {name} on {table} ({number});
 """
 
-#: The same for a table that is partitioned: none is built concurrently on it.
+#: The same for a partitioned table, on which no index can be built concurrently.
 _INDEX_OF_PARTITIONS: LiteralString = """\
 -- Advice, for your own table: by this a returned job is found at once, however many letters there are. It locks out
 -- who writes while it is built; to avoid that, build it concurrently on each partition before.
 create index if not exists {returns} on {dead} ({own_original});
 """
 
-#: A condition by the clock or by another table has none, and `good_job` has its own.
+#: A condition with the clock or another table can't have an index, and `good_job` has its own.
 _UNFIT_FOR_AN_INDEX = ("clock_timestamp", "select")
 
-#: By this dead jobs are found at once among those that are done.
+#: An index to find dead jobs quickly among those that are done.
 _INDEX_BY_STATE: LiteralString = """\
 -- Advice, for the library's table: by this dead jobs are found at once. It can't be run within a transaction.
 create index concurrently if not exists {returns} on {table} ({id_column}) where {dead_column};
@@ -205,9 +205,7 @@ PARTITIONED = "--partitioned"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
-    """The parts, to be run in this order by whoever owns the tables; what is printed makes all of the first two,
-    or nothing.
-    """
+    """The parts, in the order in which the tables' owner runs them. The SQL makes all of the first two or nothing."""
 
     tables: str
     grants: str
@@ -219,7 +217,7 @@ class Migration:
 
 
 def migration_of(database: JobsDatabase, *, is_partitioned: bool = False) -> Migration:
-    """The migration for one database; `is_partitioned`: its table of dead letters is."""
+    """The migration for one database. `is_partitioned`: its table of dead letters is partitioned."""
     names, library = _all_names(database), database.library
     by_iam = _IAM if database.sslmode != "disable" and not database.secret else ""
     if library is not None:
@@ -255,7 +253,7 @@ def _all_names(database: JobsDatabase) -> dict[str, sql.Composable]:
 def _indexes_of_ids(
     database: JobsDatabase, names: dict[str, sql.Composable], *, is_partitioned: bool
 ) -> Iterator[str]:
-    """Advice for tables with ids that are no numbers; `is_partitioned`: that of dead letters is."""
+    """Advice for tables with ids that are not numbers. `is_partitioned`: the table of dead letters is partitioned."""
     for column, called, table, number, is_plain in (
         ("jobs.id", database.jobs, "jobs", "own_job", False),
         ("jobs_dlq.id", database.dead_letters, "dead", "own_row", is_partitioned),
@@ -299,7 +297,7 @@ def _of_library(
 
 
 def _index_name(database: JobsDatabase) -> str:
-    """Return the name that Postgres itself would give, so that an index that was made without a name is found."""
+    """Return the name that Postgres itself would give, so that an index made without a name is found."""
     if database.library:
         return f"{database.jobs.rpartition('.')[2]}_dead_idx"
     table = database.dead_letters.rpartition(".")[2]
@@ -308,8 +306,9 @@ def _index_name(database: JobsDatabase) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the migration for a configuration of JSON: `python -m smart_redriver.postgres.migration '{"host":
-    ...}'`, with `--partitioned` before it where `dead_letters` is partitioned.
+    """Print the migration for a JSON configuration: `python -m smart_redriver.postgres.migration '{"host": ...}'`.
+
+    Put `--partitioned` before it if `dead_letters` is partitioned.
     """
     given = sys.argv[1:] if argv is None else list(argv)
     is_partitioned = given[:1] == [PARTITIONED]

@@ -1,6 +1,6 @@
 """The construct `KafkaRedriver`.
 
-`smart_redriver.cdk` makes it public and so imports this room, wherever one begins: it is imported first.
+`smart_redriver.cdk` makes it public and therefore imports this package, so it must always be imported first.
 """
 
 import smart_redriver.cdk  # noqa: F401

@@ -1,4 +1,4 @@
-"""One entry of a list of queues that is a DLQ topic of MSK: `origin = "kafka"`, and every fault with its place."""
+"""One entry for a DLQ topic in MSK in a list of queues: `origin = "kafka"`, and every fault with its place."""
 
 import re
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ _AT_HOME = re.compile(rf"arn:aws[a-z-]*:(?:kafka|secretsmanager){HOME}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptedTopics(AdoptedElsewhere):
-    """A DLQ topic with what belongs to it, and the settings of its re-driver."""
+    """A DLQ topic with its other topics and its group, and the settings of its re-driver."""
 
     kafka: KafkaTopics
     cluster_arn: str = ""
@@ -58,7 +58,7 @@ class AdoptedTopics(AdoptedElsewhere):
 
 
 class TopicsEntry(EntryInNetwork):
-    """One entry while it is read; ``faults`` fills meanwhile."""
+    """One entry while it is read. ``faults`` fills meanwhile."""
 
     places = (
         "name",
@@ -74,7 +74,7 @@ class TopicsEntry(EntryInNetwork):
 
     @staticmethod
     def home(entry: Mapping[str, Any]) -> tuple[str, str]:
-        """Region and account of its cluster, or of its secret; empty texts where they can't be read."""
+        """Region and account of its cluster, or of its secret; empty texts if they can't be read."""
         for given in (entry.get("cluster_arn"), table_in(entry, "kafka").get("secret")):
             if match := _AT_HOME.match(str(given)):
                 return match["region"], match["account"]
@@ -82,7 +82,7 @@ class TopicsEntry(EntryInNetwork):
 
     @staticmethod
     def resources(entry: Mapping[str, Any]) -> tuple[str, ...]:
-        """The topics that it takes from or keeps letters in, and its group; none where they can't be read."""
+        """The topics that it reads letters from or keeps them in, and its group; none if they can't be read."""
         try:
             return places_of(
                 KafkaTopics.read({**table_in(entry, "kafka"), "name": entry.get("name")})
@@ -91,7 +91,7 @@ class TopicsEntry(EntryInNetwork):
             return ()
 
     def read(self, global_values: Mapping[str, Any]) -> AdoptedTopics | None:  # type: ignore[override]
-        """The queue; None where something is wrong with it. Its settings go over the global ones."""
+        """The queue; None if something is wrong with it. Its settings take precedence over the global ones."""
         self._refuse_unknown_keys()
         name = self._one("name", NAME, ANY_NAME)
         stack = self._one(STACK, STACK_NAME, ANY_STACK, is_needed=False)

@@ -1,4 +1,4 @@
-"""The re-driver of a DLQ topic in a cluster of MSK: a function in the cluster's network, schedule, alarms."""
+"""The re-driver of a DLQ topic in an MSK cluster: a function in the cluster's network, schedule, alarms."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from smart_redriver.kafka.engine.place import KafkaTopics
 
 _ROOM = Path(__file__).resolve().parents[1]
 _RUNBOOK = "kafka.md"
-#: The part that the settings, at their longest, leave of the 4 KB that a function's environment may have.
+#: What the settings, at their longest, leave of the 4 KB of a function's environment.
 #: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 MAX_TOPICS = 2_500
 
 CLUSTER = re.compile(
     r"arn:aws[a-z-]*:kafka:(?P<region>[a-z0-9-]+):[0-9]{12}:cluster/[A-Za-z0-9._-]+/[a-z0-9-]+"
 )
-#: Actions of IAM on a cluster, a topic and a group.
+#: IAM actions on a cluster, a topic and a group.
 #: https://docs.aws.amazon.com/msk/latest/developerguide/iam-access-control-use-cases.html
 _CONNECT = ("kafka-cluster:Connect", "kafka-cluster:WriteDataIdempotently")
 _READ = ("kafka-cluster:DescribeTopic", "kafka-cluster:ReadData")
@@ -53,17 +53,17 @@ _WRITE = ("kafka-cluster:DescribeTopic", "kafka-cluster:WriteData")
 _BOTH = ("kafka-cluster:DescribeTopic", "kafka-cluster:ReadData", "kafka-cluster:WriteData")
 _KEEP_POSITION = ("kafka-cluster:AlterGroup", "kafka-cluster:DescribeGroup")
 _SEE_POSITION = ("kafka-cluster:DescribeGroup",)
-#: The doctor asks for these besides.
+#: Further actions that the doctor needs.
 _SEE_SETTINGS = ("kafka-cluster:DescribeTopic", "kafka-cluster:DescribeTopicDynamicConfiguration")
 
 
 class KafkaRedriver(Construct):
-    """``function`` makes passes over a DLQ topic; each minute it is asked whether one is due.
+    """``function`` makes passes over a DLQ topic. A tick each minute makes it check whether one is due.
 
-    ``kafka`` says where the topics are, and how the cluster is entered: by `iam_region`, with ``cluster_arn``, or by
-    `secret`, with the ``secret_key`` that encrypts it. ``safeguards`` have to name the network: subnets from which the
-    brokers and AWS can be reached, and a security group that the brokers let in. The topics are made by whoever owns
-    the cluster. An output of the stack tells the `redrive` command where all of it is. Raises SettingsError.
+    ``kafka`` says where the topics are, and how to get access to the cluster: by `iam_region`, with ``cluster_arn``, or
+    by `secret`, with the ``secret_key`` that encrypts it. ``safeguards`` have to name the network: subnets that can
+    reach the brokers and AWS, and a security group that the brokers let in. The owner of the cluster makes the topics.
+    An output of the stack tells the `redrive` command where everything is. Raises SettingsError.
     """
 
     def __init__(
@@ -160,12 +160,12 @@ class KafkaRedriver(Construct):
 
     @property
     def anywhere(self) -> str | None:
-        """None: each right names its topic or group."""
+        """Return None, because each right names its topic or group."""
         return None
 
 
 def places_of(kafka: KafkaTopics) -> tuple[str, ...]:
-    """Places of one re-driver alone: topics whose records it takes for its own, and the group of its positions."""
+    """What only one re-driver may have: topics whose records it treats as its own, and the group of its positions."""
     return tuple(
         f"{server}/{one}"
         for server in kafka.servers.lower().split(",")
@@ -174,7 +174,7 @@ def places_of(kafka: KafkaTopics) -> tuple[str, ...]:
 
 
 def kafka_faults(kafka: KafkaTopics, safeguards: Safeguards, cluster_arn: str) -> Iterator[Fault]:
-    """Faults that keep a re-driver of a DLQ topic from working, or from being safe."""
+    """Faults that would keep a DLQ topic's re-driver from working, or make it unsafe."""
     if not (kafka.secret or kafka.iam_region):
         yield Fault(
             setting="kafka",
@@ -195,7 +195,7 @@ def kafka_faults(kafka: KafkaTopics, safeguards: Safeguards, cluster_arn: str) -
 
 
 def _unfit_cluster(kafka: KafkaTopics, cluster_arn: str) -> str | None:
-    """The values that are accepted, where this one is not."""
+    """The accepted values, if this one is not accepted; else None."""
     if kafka.secret:
         return (
             "nothing beside a secret: the cluster's own lists say what may be done"
@@ -212,7 +212,7 @@ def _unfit_cluster(kafka: KafkaTopics, cluster_arn: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Cluster:
-    """ARNs of what is in a cluster."""
+    """ARNs of a cluster's topics and groups."""
 
     arn: str
 
@@ -238,7 +238,7 @@ def _rights(kafka: KafkaTopics, cluster_arn: str) -> Iterator[iam.PolicyStatemen
 
 
 def _viewing(scope: Construct, redrivers: Sequence[KafkaRedriver]) -> Iterator[iam.PolicyStatement]:
-    """To look at letters is to read topics. With a password it is the re-driver's, which may also write."""
+    """Let people look at letters by reading topics. A password is the re-driver's own, which may also write."""
     yield from _by_password(scope, redrivers)
     for kafka, cluster in _by_iam(redrivers):
         yield allow(["kafka-cluster:Connect"], [cluster.arn])
@@ -252,7 +252,7 @@ def _viewing(scope: Construct, redrivers: Sequence[KafkaRedriver]) -> Iterator[i
 def _operating(
     scope: Construct, redrivers: Sequence[KafkaRedriver]
 ) -> Iterator[iam.PolicyStatement]:
-    """To send letters is to write topics; to be done with them, to move our group's position."""
+    """Let people send letters by writing topics, and finish with them by moving our group's position."""
     yield from _by_password(scope, redrivers)
     for kafka, cluster in _by_iam(redrivers):
         yield allow(["kafka-cluster:WriteDataIdempotently"], [cluster.arn])

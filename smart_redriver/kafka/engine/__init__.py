@@ -1,1 +1,1 @@
-"""The part of the backend that passes use."""
+"""The part of the Kafka backend that passes use."""

@@ -1,6 +1,6 @@
-"""The log over confluent-kafka, which is librdkafka: the client of most languages but Java, with wheels that bring it.
+"""The log over confluent-kafka. Its wheels include librdkafka, the client of most languages except Java.
 
-Every call names what went wrong as calls to AWS are named: no answer is transient, a topic that is gone is a refusal.
+Failures are named in the same way as those of calls to AWS: no answer is transient, a topic that is gone is a refusal.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from smart_redriver.kafka.engine.credentials import MakeClient, client_settings
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.records import NewRecord, Partition, Position, Reading, Record
 
-#: Seconds that a question may take.
+#: The most seconds that a question may take.
 PATIENCE = 20.0
-#: Seconds in which a record is written, or given up: librdkafka tries again until then.
+#: Seconds until a record is written or given up: librdkafka retries until then.
 WRITE_PATIENCE = 30.0
-#: The most that librdkafka lets one set.
+#: The most that librdkafka accepts.
 _MOST_BYTES = 1_000_000_000
 #: Seconds that one wait for records lasts.
 _WAIT = 1.0
 
-#: Codes of errors that say of the record that it can't be written, as `engine.errors` has them.
+#: Error codes that say that this record can't be written, as in `engine.errors`.
 _OF_CONTENT = {
     KafkaError.MSG_SIZE_TOO_LARGE: "LetterTooLarge",
     KafkaError.INVALID_MSG_SIZE: "LetterTooLarge",
@@ -60,7 +60,7 @@ _NO_ANSWER = frozenset(
 )
 #: Errors of records that a producer still had when it ended.
 _PURGED = frozenset({KafkaError._PURGE_INFLIGHT, KafkaError._PURGE_QUEUE})
-#: Errors that refuse although librdkafka would try again: a topic that is gone does not come back by waiting.
+#: Errors that count as refusals although librdkafka would retry: a topic that is gone does not come back by waiting.
 _GONE = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -71,7 +71,7 @@ _GONE = frozenset(
 
 
 def failed_call(call: str, error: KafkaError) -> CallFailed:
-    """Return the failure of a call that an error of Kafka's means."""
+    """Return the failed call for an error of Kafka."""
     code = error.code()
     if name := _OF_CONTENT.get(code):
         return CallFailed(call, name, error.str())
@@ -95,7 +95,7 @@ def _naming(call: str) -> Iterator[None]:
 
 
 class KafkaLog:
-    """See `Log`. Partitions are assigned, not subscribed to: a lease says who is at work, and no join is waited for."""
+    """See `Log`. Partitions are assigned, not subscribed to: the lease says who is at work, and no join is needed."""
 
     @_naming("OpenClient")
     def __init__(self, place: KafkaTopics, make_client: MakeClient | None = None) -> None:
@@ -116,7 +116,7 @@ class KafkaLog:
         self._producer = self._new_producer()
 
     def reach(self, patience: float) -> None:
-        """Wait until a broker answers, for so many seconds at most. Raises CallFailed, which says what kept them."""
+        """Wait until a broker answers, for at most `patience` seconds. Raises CallFailed with the reason."""
         self._serve(self._reader)
         try:
             self._reader.list_topics(timeout=patience)
@@ -127,7 +127,7 @@ class KafkaLog:
             raise CallFailed(failed.call, failed.code, detail) from raised
 
     def _note_error(self, error: KafkaError) -> None:
-        """Keep what a connection failed with; that all of them are down says less."""
+        """Keep the reason why a connection failed. An error that all are down says less."""
         if error.code() != KafkaError._ALL_BROKERS_DOWN:
             self._last_error = error.str()
 
@@ -204,7 +204,7 @@ class KafkaLog:
                 raise failed_call("CommitOffsets", one.error)
 
     def read(self, start: Mapping[Partition, int], limit: int) -> Reading:
-        """See `Log`. Silence is no end: only what the broker says is one."""
+        """See `Log`. Silence does not mean the end: only the broker's own answer does."""
         if not start:
             return Reading((), {}, is_end=True)
         with _naming("Fetch"):
@@ -251,8 +251,9 @@ class KafkaLog:
             raise failed_call("Fetch", error)
 
     def write(self, records: Sequence[NewRecord]) -> list[Position | CallFailed]:
-        """See `Log`. A topic refuses a whole batch for what is wrong with one record, or because it is too large
-        together: it says of a record what it says of that alone.
+        """See `Log`. An answer about a record is about that record alone.
+
+        A topic refuses a whole batch for a fault of one record, or because the batch is too large.
         """
         written = self._write(records)
         for number, one in enumerate(written):
@@ -274,9 +275,9 @@ class KafkaLog:
         return [one if one is not None else unanswered for one in written]
 
     def _flush(self) -> CallFailed | None:
-        """Wait for answers; what ended the producer for good, in whose place there is a new one then.
+        """Wait for answers. Returns the error that ended the producer for good, if any; there is a new producer then.
 
-        librdkafka raises such an error amid the answers, and where that makes the next answer fail, it is the cause.
+        librdkafka raises such an error among the answers. If the next answer then fails, the error is its cause.
         """
         try:
             self._producer.flush(WRITE_PATIENCE + PATIENCE)
@@ -289,7 +290,7 @@ class KafkaLog:
         return None
 
     def close(self) -> None:
-        """Let go of the cluster."""
+        """Close the connections to the cluster."""
         for one in self._groups.values():
             one.close()
 
@@ -312,7 +313,7 @@ class KafkaLog:
                 "enable.idempotence": True,
                 "partitioner": "murmur2_random",
                 "message.timeout.ms": int(WRITE_PATIENCE * 1000),
-                # Whether a topic takes a record, the topic says: the parking topic may take more than the others.
+                # The topic decides whether it accepts a record: the parking topic may accept more than the others.
                 "message.max.bytes": _MOST_BYTES,
                 "batch.size": self._batch_bytes,
                 "linger.ms": 5,
@@ -321,7 +322,7 @@ class KafkaLog:
 
     @staticmethod
     def _serve(consumer: Consumer) -> None:
-        """Let librdkafka ask for a token, which it does only while it is polled. Nothing is assigned then."""
+        """Let librdkafka ask for a token, which it does only while polled. Nothing is assigned yet."""
         consumer.poll(0)
 
     def _consumer(self, group: str) -> Consumer:
@@ -345,7 +346,7 @@ def _noting(
     def told(error: KafkaError | None, message: Message) -> None:
         offset = message.offset()
         if error is not None and error.code() in _PURGED:
-            return  # the flush raises what ended the producer
+            return  # the flush raises the producer's error
         if error is not None:
             written[number] = failed_call("Produce", error)
         elif offset is None:

@@ -1,4 +1,4 @@
-"""A process's connection to one DLQ topic, for as long as it lives, and to the topics that letters go back to."""
+"""A process's connection to one DLQ topic while it lives, and to the topics that letters go back to."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ from smart_redriver.kafka.engine.shelf import Shelf
 
 
 class TopicSource:
-    """One source topic, by whose name circuit and metadata call it. `find` knows letters by their ids,
-    and `tell_sent` is told how many records were written.
+    """One source topic. Circuit and metadata use its name.
+
+    `find` finds letters by their ids, and `tell_sent` gets the number of written records.
     """
 
     settles_at_once = False
     carries_metadata = True
-    #: A record can be read as soon as it is written: what waits, waits as a letter.
+    #: A record can be read as soon as it is written, so only letters can wait.
     longest_delay = timedelta()
 
     def __init__(
@@ -51,7 +52,7 @@ class TopicSource:
         self.name = topic
 
     def facts(self) -> QueueFacts:
-        """How far the group is behind. Raises CallFailed."""
+        """Return how far the group is behind. Raises CallFailed."""
         read = self._log.committed(self._place.consumer_group, self.name)
         lag = sum(
             max(0, end - max(first, read.get(one, first)))
@@ -77,17 +78,17 @@ class TopicSource:
         return sent
 
     def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta:  # noqa: ARG002
-        """From a message's first try to its record in the DLQ topic, as the configuration has it."""
+        """The configured time from a message's first try to its record in the DLQ topic."""
         return facts.visibility_timeout
 
     def owns(self, source_arn: str | None, metadata: RedriveMetadata | None) -> bool:
-        """Whether a letter is of this topic: it says where it was, else its metadata where it was sent to."""
+        """Whether a letter belongs to this topic: by where it says it was, or else by where its metadata was sent."""
         if source_arn is not None:
             return source_arn == self.name
         return metadata is not None and metadata.queue == self.name
 
     def message_of(self, letter: Letter) -> Message | None:
-        """Return the message that a letter is sent as; None if the letter has gone."""
+        """Return the message to send for a letter; None if the letter has gone."""
         dead = self._find(letter.message_id)
         return dead.message if dead else None
 
@@ -110,7 +111,7 @@ class TopicSource:
 
 
 def connect(deployment: Deployment, settings: Settings) -> DeadLetterTopic:  # noqa: ARG001 - of every backend
-    """The DLQ topic that a function's environment tells of, until its container ends."""
+    """The DLQ topic in a function's environment, until its container ends."""
     from smart_redriver.kafka.engine.client import KafkaLog
 
     place = deployment.location
@@ -125,8 +126,8 @@ class Found:
     """The DLQ topic as a process finds it.
 
     Attributes:
-        records: those that it will read.
-        is_first: nobody has committed for our group, so that it reads the topic from its beginning.
+        records: the number of records that it will read.
+        is_first: nobody has committed for our group, so it reads the topic from its beginning.
         another_state: see `Shelf`.
 
     """
@@ -199,12 +200,12 @@ class DeadLetterTopic:
         }
 
     def after_pass(self, tools: Tools, kept: Container[str]) -> None:  # noqa: ARG002
-        """Settle. What fails is told in the journal, and done after the next pass."""
+        """Settle. A failure is logged in the journal, and the work is done after the next pass."""
         for failed in self.settle(tools.clock()):
             tools.tell_failed(failed)
 
     def settle(self, now: datetime) -> list[CallFailed]:
-        """Move the positions, and look how the group does; what failed of it."""
+        """Move the positions, and look at the group's progress. Returns failures."""
         failed = self._shelf.settle(now)
         self._metrics_reader.look()
         return failed

@@ -1,4 +1,4 @@
-"""How the process proves to a cluster who it is, over TLS: a secret's password by SCRAM, or a token that IAM signs."""
+"""How the process authenticates to a cluster over TLS: by a secret's password with SCRAM, or by a signed IAM token."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from smart_redriver.kafka.engine.place import KafkaTopics
 
 MakeClient = Callable[[str], Any]
 
-#: Seconds that a token of IAM is good for: as long as MSK takes one.
+#: Seconds that an IAM token is valid: the longest that MSK accepts.
 #: https://github.com/aws/aws-msk-iam-sasl-signer-python
 _LASTS = 900
 

@@ -15,10 +15,10 @@ from smart_redriver.kafka.engine.place import KafkaTopics, Order
 from smart_redriver.kafka.engine.records import Log, NewRecord, Partition, Position, Record
 from smart_redriver.kafka.engine.shelf import PAGE, Shelf
 
-#: No letter expires: what grows old in the DLQ topic moves to the retry topic, whose records must be kept.
+#: No letter expires: old letters in the DLQ topic move to the retry topic, whose records must be kept.
 NEVER = timedelta(days=36_500)
 
-#: The header of a note that a record of the same partition was taken out, by its offset.
+#: The header of a note that a record of the same partition was taken out. It has the record's offset.
 TAKEN_HEADER = "RedriveTaken"
 
 _NOT_THERE = "LetterNotThere"
@@ -26,13 +26,13 @@ _NOT_THERE = "LetterNotThere"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicFacts(QueueFacts):
-    """The facts of a topic that a pass needs. `keeps_order`: its messages of one key stay in order."""
+    """The facts of a topic that a pass needs. `keeps_order`: its messages with one key stay in order."""
 
     keeps_order: bool
 
     @property
     def is_fifo(self) -> bool:
-        """Whether messages of a group are kept in order: SQS says so by a queue's name."""
+        """Whether messages of a group are kept in order. In SQS, a queue's name says so."""
         return self.keeps_order
 
 
@@ -69,7 +69,7 @@ class MoveCheck:
 
 
 class DeadLetters:
-    """The DLQ topic, and behind it the retry topic."""
+    """The DLQ topic, with the retry topic behind it."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class DeadLetters:
         return facts_of(self._place, self.name, visible=free + self._shelf.unread(), hidden=hidden)
 
     def receive(self, limit: int, *, hidden_for: timedelta) -> list[Letter]:
-        """At most `limit` letters, kept from later receives for `hidden_for`."""
+        """Return at most `limit` letters. Later receives do not return them within `hidden_for`."""
         letters = self._shelf.take(limit, self._clock(), hidden_for)
         return [
             replace(one, copy_has_left=True) if self._copy_has_left(one.message_id) else one
@@ -100,12 +100,12 @@ class DeadLetters:
         ]
 
     def delete(self, letters: Iterable[Letter]) -> list[EntryFault]:
-        """Take letters for dealt with: the position moves past them when the pass is over."""
+        """Mark letters as finished. The position moves past them when the pass is over."""
         self._shelf.close(one.message_id for one in letters)
         return []
 
     def hide(self, letters: Iterable[tuple[Letter, timedelta]]) -> list[EntryFault]:
-        """Keep letters for a time from now; zero releases at once. What comes back is not there any more."""
+        """Hold letters for a time from now; zero releases at once. Returns faults for those no longer there."""
         now = self._clock()
         return [
             EntryFault(call="HoldLetters", key=letter.message_id, code=_NOT_THERE)
@@ -124,8 +124,8 @@ class Parked:
         offset   0  1  2  3  4                   4 says of 1 that it is taken: 0, 2 and 3 are there
         record   A  B  C  D  note: 1             our group's position: 0
 
-    A topic gives nothing back out of its middle. So a note in the same partition stands for a delete, and our group's
-    position is where the first record is that is there. `keeps_records`: not just where each is.
+    A topic can't delete a record in its middle. So a note in the same partition stands for a delete, and our group's
+    position is at the first record that is still there. `keeps_records`: keep records, and not only their positions.
     """
 
     def __init__(self, log: Log, place: KafkaTopics, *, keeps_records: bool = False) -> None:
@@ -151,7 +151,7 @@ class Parked:
                 break
 
     def take_out(self, some: Sequence[Position]) -> list[CallFailed | None]:
-        """Write a note for each record, and let our group's position follow; what failed of each. Raises CallFailed."""
+        """Write a note for each record, and move our group's position. Returns failures. Raises CallFailed."""
         notes = [
             NewRecord(
                 topic=self._place.parked,
@@ -212,15 +212,15 @@ class ParkingLot:
         return facts_of(self._place, self.name, visible=len(self._parked.there))
 
     def receive(self, limit: int, *, hidden_for: timedelta) -> list[Letter]:  # noqa: ARG002
-        """None: records of the parking topic do not expire, so that none has to be renewed."""
+        """Return none: records of the parking topic do not expire, so none has to be renewed."""
         return []
 
     def delete(self, letters: Iterable[Letter]) -> list[EntryFault]:
-        """None was handed out: all are told as still there."""
+        """Report all as still there, because none was handed out."""
         return [_stays(one) for one in letters]
 
     def hide(self, letters: Iterable[tuple[Letter, timedelta]]) -> list[EntryFault]:
-        """None was handed out: all are told as unchanged."""
+        """Report all as unchanged, because none was handed out."""
         return [_stays(one) for one, _ in letters]
 
     def check_move(self, arn: str) -> MoveCheck:  # noqa: ARG002
@@ -257,8 +257,9 @@ def deliver(
     outgoing: Sequence[Outgoing],
     record_of: Callable[[Outgoing], NewRecord | None],
 ) -> Sent:
-    """Write what each letter becomes; nothing is raised, whatever `record_of` raises. The ids of what was accepted tell
-    where it is.
+    """Write the record that each letter becomes. Raises nothing, even if `record_of` does.
+
+    The ids of accepted records say where they are.
     """
     sent, ready = Sent(), list[tuple[Outgoing, NewRecord]]()
     for one in outgoing:

@@ -1,8 +1,9 @@
-"""Records of the DLQ topic as letters, and how each is known. Pure.
+"""Records of the DLQ topic as letters, and their ids. Pure.
 
-A letter goes by where its message was when it failed, as SQS keeps the id of a message that it moves: the copy that a
-redrive wrote at offset 17 comes back as what was at offset 17. Offsets begin anew with a topic of the same name, so a
-digest of topic, key and value is part of the id. Where nothing tells, a letter goes by where it is in the DLQ topic.
+A letter's id is the position of its message when it failed, just as SQS keeps the id of a message that it moves: the
+copy that a redrive wrote at offset 17 comes back as the message from offset 17. A new topic with the same name begins
+its offsets again, so a digest of topic, key and value is part of the id. If the position is unknown, the id is the
+letter's position in the DLQ topic.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from smart_redriver.engine.reports.outcomes import MAX_FIRST_LINE, on_one_line
 from smart_redriver.kafka.engine.records import Header, Partition, Position, Record
 from smart_redriver.kafka.engine.shapes import Death, Message, message_of
 
-#: The header of a letter that waits in the retry topic: how it is known, and where it was first.
+#: The header of a letter that waits in the retry topic: its id, and where it was first.
 HELD_HEADER = "RedriveHeld"
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _POSITION = re.compile(r".*-([0-9]+)-([0-9]+)-[0-9a-f]{16}")
 _UNFIT_FOR_IDS = re.compile(r"[^A-Za-z0-9_-]")
-#: So much of a topic's name is in an id, which has a hundred characters at most.
+#: How much of a topic's name is in an id, which has at most a hundred characters.
 _NAME_IN_ID = 40
 #: Hexadecimal digits of a message's digest at the end of its id.
 _DIGEST = 16
@@ -54,7 +55,7 @@ def _digest(topic: str, key: bytes | None, value: bytes | None) -> str:
 
 
 def place_in(message_id: str) -> tuple[int, int] | None:
-    """Partition and offset that an id of ours tells; None for another."""
+    """Partition and offset in one of our ids; None for any other."""
     told = _POSITION.fullmatch(message_id)
     return (int(told[1]), int(told[2])) if told else None
 
@@ -64,8 +65,8 @@ class Dead:
     """A record of the DLQ topic or the retry topic, understood.
 
     Attributes:
-        place: partition and offset that it had first, by which letters of one key are in order.
-        is_traceable: it would be known if it came back: where its message was, or redrive metadata, is told.
+        place: its first partition and offset, which order the letters of one key.
+        is_traceable: it would be recognised if it came back, by its message's position or by redrive metadata.
 
     """
 
@@ -95,7 +96,7 @@ class Held:
 
     @classmethod
     def decode(cls, value: bytes) -> Held:
-        """Raises ValueError for what `encode` did not write."""
+        """Raises ValueError for a value that `encode` did not write."""
         try:
             fields = json.loads(value)
             partition, offset = fields["place"]
@@ -112,13 +113,13 @@ class Held:
 
 
 def dead_of(record: Record, topics: Set[str], home: str, *, keeps_order: bool, group: str) -> Dead:
-    """The letter that a record is. Whatever the record holds, nothing is raised.
+    """Read a record as a letter. Raises nothing, whatever the record contains.
 
     Args:
-        topics: those that letters may go back to; `home` is the one of letters that do not say where they came from,
-            empty where that can't be told.
-        keeps_order: letters of one key are a group.
-        group: the consumers whose dead letters these are.
+        topics: the topics that letters may go back to. `home` is for letters that do not say where they came from, and
+            empty if that is ambiguous.
+        keeps_order: letters of one key form a group.
+        group: the consumer group whose dead letters these are.
 
     """
     note, headers = _taken_off(record.headers, HELD_HEADER)
@@ -171,7 +172,7 @@ def group_of(key: bytes | None, topic: str) -> str | None:
 
 
 def text_of(value: bytes | None) -> str:
-    """A value as people read it: what is no text is in Base64."""
+    """A value for people: text as it is, anything else in Base64."""
     if value is None:
         return ""
     try:
@@ -181,12 +182,12 @@ def text_of(value: bytes | None) -> str:
 
 
 def with_header(headers: tuple[Header, ...], name: str, value: bytes) -> tuple[Header, ...]:
-    """Headers with one of ours in the place of those of its name."""
+    """Headers with one of ours instead of those with its name."""
     return (*(one for one in headers if one[0] != name), (name, value))
 
 
 def _taken_off(headers: tuple[Header, ...], name: str) -> tuple[bytes | None, tuple[Header, ...]]:
-    """The last header of a name, and the headers without those of that name."""
+    """The last header with a name, and the headers without those with that name."""
     values = [value for header, value in headers if header == name]
     if not values:
         return None, headers
@@ -204,7 +205,7 @@ def _without_metadata(record: Record) -> tuple[Message, bytes | None]:
     """The message in a record without its metadata, and the text of that metadata."""
     message = message_of(record)
     beside, _ = _taken_off(record.headers, METADATA_ATTRIBUTE)
-    # An envelope may have one among the message's own headers; that beside it is the later one.
+    # An envelope may have metadata among the message's own headers. The header beside the envelope is the later one.
     within, headers = _taken_off(message.headers, METADATA_ATTRIBUTE)
     return replace(message, headers=headers), within if beside is None else beside
 
@@ -219,10 +220,10 @@ def _metadata(text: bytes | None, topics: Set[str]) -> tuple[RedriveMetadata | N
 def _as_known_to(
     group: str, metadata: RedriveMetadata | None, message: Message
 ) -> tuple[RedriveMetadata | None, bool]:
-    """A message's metadata as `group` knows it, and whether it is another group's.
+    """A message's metadata as it applies to `group`, and whether it is another group's.
 
-    Another group's metadata names the message that was copied, but none of that group's tries. It is dropped where the
-    message has other content than that, as when a consumer copied its headers on to a message of its own.
+    Another group's metadata identifies the copied message, but that group's tries do not count. It is dropped if the
+    content differs, as when a consumer copied headers to a message of its own.
     """
     if metadata is None or metadata.sent_for in ("", group):
         return metadata, False
@@ -234,7 +235,7 @@ def _as_known_to(
 def _content_marks(
     message: Message, metadata: RedriveMetadata | None, message_id: str
 ) -> tuple[str, ...]:
-    """The ends of ids that this content has: as it was sent, and as it lies here. The topic is part of a digest."""
+    """The ends of ids for this content, as it was sent and as it is here: the topic is part of the digest."""
     here = message_id.rpartition("-")[2]
     sent = here if metadata is None else _digest(metadata.queue, message.key, message.value)
     return f"-{sent}", f"-{here}"

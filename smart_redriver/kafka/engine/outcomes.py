@@ -1,11 +1,11 @@
-"""The outcomes of redriven messages, in the form of consumers' reports: committed offsets and the DLQ topic tell them.
+"""The outcomes of redriven messages, in the form of consumers' reports, from committed offsets and the DLQ topic.
 
-A consumer writes a message that failed to the DLQ topic before it commits past it. So what the group has committed past
-and has not come back by a look afterwards has succeeded. That needs letters that are known when they come back: once a
-record came whose message is not (no header tells where it was, and its metadata is gone), success is told of nothing
-that was out at the time.
+A consumer writes a failed message to the DLQ topic before it commits past it. So a message has succeeded if the group
+has committed past it, and it has not come back by a later look. That requires that returned letters are recognised.
+After a record that can't be (no header says where its message was, and its metadata is gone), no success is reported
+for any message that was out at the time.
 
-What is out is known from the ledger's entries as they are written and read: nothing else is stored.
+The ledger's entries, as they are written and read, show which messages are out. Nothing else is stored.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.records import Log, Partition
 from smart_redriver.kafka.engine.shelf import Shelf
 
-#: Outcomes of one report.
+#: Outcomes in one report.
 AT_ONCE = 500
 
-#: A message that has not been committed past for so long is forgotten: time tells then.
+#: A message that the group does not commit past within this time is forgotten: time decides then.
 LONGEST_OUT = timedelta(days=1)
 
 
 @dataclass(slots=True, kw_only=True)
 class Out:
-    """A redriven message of which it is not known what became of it.
+    """A redriven message with an unknown outcome.
 
     Attributes:
-        untraceable: records that were read before it was sent, and name neither a message nor redrive metadata.
-        has_left: the group is done with it, and such a record came meanwhile, which it may have become.
+        untraceable: the number of records read before it was sent that have neither a position nor redrive metadata.
+        has_left: the group is done with it, but such a record came meanwhile, which may be this message.
 
     """
 
@@ -59,7 +59,7 @@ class Out:
 
 
 class Outcomes:
-    """Hands out outcomes, and forgets those that were taken in. Lives as long as the process."""
+    """Hands out outcomes, and forgets those that were processed. Lives as long as the process."""
 
     def __init__(
         self, log: Log, shelf: Shelf, place: KafkaTopics, clock: Callable[[], datetime]
@@ -78,11 +78,11 @@ class Outcomes:
         return not all(one.has_left for one in self._out.values())
 
     def copy_has_left(self, kept_id: str) -> bool:
-        """Whether the group is done with the copy of a letter that stays at its place, and nobody can tell how."""
+        """Whether the group is done with the copy of a letter that keeps its place, but the outcome can't be known."""
         return any(one.has_left and one.entry.kept_id == kept_id for one in self._out.values())
 
     def note(self, entries: Iterable[Entry]) -> None:
-        """Take in entries as the ledger has them."""
+        """Note entries of the ledger."""
         for one in entries:
             self._note(one)
 
@@ -106,11 +106,11 @@ class Outcomes:
             )
 
     def _sent_it(self, entry: Entry) -> bool:
-        """Whether this process did: what it has read by now may have come after what others sent."""
+        """Whether this process sent it: for others' messages, it may have read records that came later."""
         return entry.last_redrive is not None and entry.last_redrive >= self._began_at
 
     def receive(self, *, hidden_for: timedelta) -> list[OutcomeMessage]:  # noqa: ARG002
-        """One report with what is known now, behind that before; none at the end. Raises CallFailed."""
+        """The next report with what is known now; none at the end. Raises CallFailed."""
         now = self._clock()
         some = [one for one in self._ended(now) if one[0].current_id not in self._told][:AT_ONCE]
         if not some:
@@ -129,14 +129,14 @@ class Outcomes:
         ]
 
     def delete(self, reports: Sequence[OutcomeMessage]) -> list[EntryFault]:
-        """Forget outcomes that were taken in."""
+        """Forget outcomes that were processed."""
         for one in reports:
             for at in json.loads(one.receipt_handle):
                 self._out.pop(at, None)
         return []
 
     def release(self, reports: Sequence[OutcomeMessage]) -> list[EntryFault]:
-        """Tell them again."""
+        """Report them again."""
         for one in reports:
             self._told.difference_update(json.loads(one.receipt_handle))
         return []
@@ -162,7 +162,7 @@ class Outcomes:
         return ended
 
     def _committed(self) -> dict[Partition, int]:
-        """Offsets up to which the group has committed, in the topics of what is out."""
+        """The group's committed offsets in the topics of messages that are out."""
         committed: dict[Partition, int] = {}
         for topic in {one.partition.topic for one in self._out.values()}:
             committed |= self._log.committed(self._place.consumer_group, topic)
@@ -200,7 +200,7 @@ def _line(text: str | None) -> str | None:
 
 
 class WatchedMemory:
-    """A memory whose entries are told to `outcomes`. Everything else is the memory's own."""
+    """A memory that passes its entries to `outcomes`. Everything else comes from the memory itself."""
 
     def __init__(self, memory: Memory, outcomes: Outcomes) -> None:
         self._memory = memory
@@ -225,6 +225,6 @@ class WatchedMemory:
         kept_metadata: Sequence[tuple[str, RedriveMetadata]],
         now: datetime,
     ) -> None:
-        """Write entries. Raises CallFailed; what was sent is out all the same."""
+        """Write entries. Raises CallFailed, but sent messages still count as out."""
         self._outcomes.note(entries)
         self._memory.write_ledger(entries, kept_metadata, now)

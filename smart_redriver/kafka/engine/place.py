@@ -1,4 +1,4 @@
-"""Where a DLQ topic is, and what belongs to it: the table of `kafka.toml`, checked. Standard library only."""
+"""Where a DLQ topic is, and what belongs to it: the checked table of `kafka.toml`. Standard library only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LARGEST_MESSAGE = 1 << 30
 
 
 class Order(str, Enum):
-    """The messages whose order is kept: those of one key, or none."""
+    """Which messages keep their order: those with one key, or none."""
 
     KEY = "key"
     NONE = "none"
@@ -33,21 +33,21 @@ class Order(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaTopics:
-    """A DLQ topic, what its letters go back to, and how its cluster is reached.
+    """A DLQ topic, where its letters go back to, and how to reach its cluster.
 
     Attributes:
-        name: what ledger, logs and people call it.
+        name: its name for ledger, logs and people.
         servers: some brokers to ask first.
         consumer_group: the group whose failed messages these are.
-        topics: what letters go back to; no other topic is ever written to but these and the next three.
+        topics: where letters go back to. Only these topics and the next three are ever written to.
         dead_letters: the DLQ topic.
         held: the retry topic, which keeps letters that wait longer than their partition.
         parked: the parking topic.
-        time_to_fail: from the first try of a message to its record in the DLQ topic, at the longest.
-        commits_first: the group commits past a message before it has failed for good, as with retry topics of its own.
-        max_message_bytes: what the topics take.
+        time_to_fail: the longest time from the first try of a message to its record in the DLQ topic.
+        commits_first: the group commits past a message before it has failed for good, as with its own retry topics.
+        max_message_bytes: the largest message that the topics accept.
         secret: the ARN of a secret with user name and password, for SCRAM over TLS.
-        iam_region: the Region of a cluster of MSK that IAM lets the process into.
+        iam_region: the Region of an MSK cluster that the process enters by IAM.
         client: further settings of librdkafka, such as those of TLS and SASL.
 
     """
@@ -69,7 +69,7 @@ class KafkaTopics:
 
     @property
     def group(self) -> str:
-        """Our own group, whose committed offsets are where we read on."""
+        """Our own group. Its committed offsets are where we read on."""
         return f"redrive-{self.name}"
 
     @property
@@ -93,12 +93,12 @@ class KafkaTopics:
 
     @property
     def names_within(self) -> str:
-        """The name: several groups fail with messages of one topic, and clusters have topics of the same names."""
+        """The name: several groups can fail messages of one topic, and clusters can have topics with equal names."""
         return self.name
 
     @property
     def services(self) -> tuple[str, ...]:
-        """Where the password is, if it is in a secret; brokers are no service of AWS's endpoints."""
+        """The service with the password, if there is a secret. Brokers have no AWS service endpoint."""
         return ("secretsmanager",) if self.secret else ()
 
     def encode(self) -> str:
@@ -133,7 +133,7 @@ class KafkaTopics:
 
     @classmethod
     def may_be_called(cls, name: str) -> bool:
-        """Whether a source can have this name: it is a topic's."""
+        """Whether a source can have this name, which must be a topic's."""
         return TOPIC.fullmatch(name) is not None
 
     @classmethod
@@ -174,7 +174,7 @@ class KafkaTopics:
 
 
 class _Reader:
-    """Reads one table and collects what is wrong with it."""
+    """Reads one table and collects its faults."""
 
     def __init__(self, table: Mapping[str, Any]) -> None:
         self._table = table
@@ -245,7 +245,7 @@ class _Reader:
 
 
 #: Settings of librdkafka and its Python client that `KafkaLog` sets, by all their names: the file's would not count.
-#: And one by which a retry topic would be made whose records expire.
+#: Also one that would create a retry topic whose records expire.
 OURS = frozenset(
     {
         "acks",
@@ -276,7 +276,7 @@ OURS = frozenset(
         "transactional.id",
     }
 )
-#: Those that a secret or IAM gives.
+#: Settings that a secret or IAM provides.
 OUR_CREDENTIALS = frozenset(
     {
         "oauth_cb",
@@ -298,7 +298,7 @@ def _is_topic(value: object) -> bool:
 
 
 def _in_two_roles(place: KafkaTopics) -> Iterator[Fault]:
-    """A fault for each topic that is given again: a DLQ that is its own source would be redriven for ever."""
+    """Yield a fault for each topic that is given twice: a DLQ that is its own source would be redriven for ever."""
     known = dict.fromkeys(place.topics, "topics")
     for role in ("dead_letters", "held", "parked"):
         topic = getattr(place, role)

@@ -1,12 +1,12 @@
 """The fates of all messages of a source topic, minute by minute: evidence for the consumers, and against poison.
 
-    end of the topic       moves with what is written, by anybody
-    the group's position   moves with what is dealt with
-    the DLQ topic          grows by what failed
+    end of the topic       moves with messages that anybody writes
+    the group's position   moves with messages that are processed
+    the DLQ topic          grows by messages that failed
 
-What the group has passed and the DLQ topic has not been given has succeeded. Positions are read before the DLQ topic:
-a group that writes there before it commits is then never taken for better than it is. Where letters may come later
-than the commit, nothing is told.
+Messages that the group has passed, and that did not come to the DLQ topic, have succeeded. Positions are read before
+the DLQ topic, so that a group that writes there before it commits never looks better than it is. If letters may come
+after the commit, no metrics are reported.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.records import Log
 from smart_redriver.kafka.engine.shelf import Shelf
 
-#: Looks that are kept, one a minute: more than a verdict ever waits.
+#: How many looks to keep, one a minute: longer than a verdict ever waits.
 KEPT = timedelta(hours=4)
 
-#: Messages that die show for so long that the consumers have too much.
+#: How long dying messages show that the consumers have too much to do.
 LATELY = timedelta(seconds=10)
 
-#: How many messages come is taken from the minutes before the first look, until they are so long ago.
+#: How long the minutes before the first look are used for the number of messages that come.
 LIVE_BEFORE = (LIVE_MINUTES + 2) * PERIOD
 
 
@@ -41,9 +41,9 @@ class Look:
     """One topic at one moment, in messages since its beginning.
 
     Attributes:
-        written: by anybody. `ours`: those of them that this process redrove.
-        passed: that the group has dealt with; `succeeded`: those that the DLQ topic was not given.
-        behind: that the group has still to read.
+        written: messages written by anybody. `ours`: those that this process redrove.
+        passed: messages that the group has processed. `succeeded`: those that did not come to the DLQ topic.
+        behind: messages that the group has still to read.
 
     """
 
@@ -87,7 +87,7 @@ class TopicMetricsReader:
         """Others' messages of a topic that have come to the DLQ topic within the last seconds."""
         deaths, now = self._deaths[topic], self._clock()
         if not self._shelf.has_read_all:
-            deaths.clear()  # what is read on is not new
+            deaths.clear()  # records read later are not new
             return 0
         deaths.append((now, self._shelf.arrived_live[topic]))
         while deaths[0][0] < now - LATELY:
@@ -95,11 +95,11 @@ class TopicMetricsReader:
         return deaths[-1][1] - deaths[0][1]
 
     def sent(self, topic: str, count: int) -> None:
-        """Note what was redriven to a topic."""
+        """Note how many messages were redriven to a topic."""
         self._ours[topic] += count
 
     def look(self) -> None:
-        """See how far the group is. Nothing is raised: what failed is told to whoever asks."""
+        """See how far the group is. Raises nothing: a failure is reported to callers of `since`."""
         if self._place.commits_first:
             return
         try:
@@ -109,9 +109,9 @@ class TopicMetricsReader:
             self._failure = failed
 
     def since(self, start: datetime, now: datetime, queue_name: str) -> QueueMetrics:
-        """The minutes that are over; none where nothing but redriven messages was met. Raises CallFailed.
+        """The minutes that are over; none if there were only redriven messages. Raises CallFailed.
 
-        Before the first look only what was sent is known, and nothing of what became of it.
+        Before the first look, only the number of sent messages is known, and no outcomes.
         """
         if self._failure is not None:
             raise self._failure
@@ -133,7 +133,7 @@ class TopicMetricsReader:
         now = self._clock()
         for topic, count in passed.items():
             if not has_read_all:
-                self._looks[topic].clear()  # what failed is not known any more
+                self._looks[topic].clear()  # failures are no longer known
                 continue
             if topic not in self._sent_before:
                 self._sent_before[topic] = self._sent_lately(topic, now)
@@ -163,7 +163,7 @@ class TopicMetricsReader:
             written=written,
             ours=self._ours[topic],
             passed=passed,
-            # A failure that is not passed yet is made up for when it is.
+            # A failure that the group has not passed yet is balanced when it is passed.
             succeeded=max(succeeded, looks[-1].succeeded) if looks else succeeded,
             behind=max(0, written - passed),
         )
@@ -175,7 +175,7 @@ class TopicMetricsReader:
 
 
 def _minutes(looks: Sequence[Look]) -> Iterator[Minute]:
-    """Each minute that is over. What came to light between two looks is told of the first one's."""
+    """Yield each minute that is over. Changes between two looks count for the first look's minute."""
     told: dict[datetime, Minute] = {}
     for before, after in pairwise(looks):
         at = before.minute

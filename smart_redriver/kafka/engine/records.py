@@ -1,4 +1,4 @@
-"""Records of a topic, and the log that holds them: the port that a Kafka client fits, and so does the fake. Pure."""
+"""Records of a topic, and the log that holds them: the port that a Kafka client and the fake implement. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def bytes_of(key: bytes | None, value: bytes | None, headers: Sequence[Header]) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRecord:
-    """A record to be written. `partition`: a number, or None for the one that its key says, as Java's client has it."""
+    """A record to write. `partition`: a number, or None to derive it from the key as Java's client does."""
 
     topic: str
     key: bytes | None
@@ -68,8 +68,8 @@ class Reading:
 
     Attributes:
         records: by partition in the order of their offsets.
-        after: where to read on; a compacted topic has gaps, and so have transactions.
-        is_end: whether that was all.
+        after: where to read on. Compacted topics and transactions have gaps.
+        is_end: whether there was nothing more.
 
     """
 
@@ -79,18 +79,18 @@ class Reading:
 
 
 class Log(Protocol):
-    """The cluster, as one re-driver uses it. Every call may raise CallFailed."""
+    """The cluster for one re-driver. Every call may raise CallFailed."""
 
     def partitions(self, topic: str) -> int:
-        """How many there are."""
+        """The number of partitions."""
         ...
 
     def bounds(self, topic: str) -> dict[Partition, tuple[int, int]]:
-        """The first offset of each partition, and that of the next record to be written."""
+        """The first offset of each partition, and the offset of the next record to be written."""
         ...
 
     def written_by(self, topic: str, at: datetime) -> int:
-        """How many records the partitions had been given by then, since their beginning."""
+        """How many records had been written to the partitions by then, since their beginning."""
         ...
 
     def committed(self, group: str, topic: str) -> dict[Partition, int]:
@@ -98,20 +98,20 @@ class Log(Protocol):
         ...
 
     def commit(self, group: str, offsets: Mapping[Partition, int], note: str = "") -> None:
-        """Note where our own group reads on, and a few words beside it."""
+        """Commit where our own group reads on, with a short note."""
         ...
 
     def notes(self, group: str, topic: str) -> set[str]:
-        """The words beside what a group has committed; none where there are none."""
+        """The notes with a group's commits, if any."""
         ...
 
     def read(self, start: Mapping[Partition, int], limit: int) -> Reading:
-        """Records from these offsets on, about `limit` of them.
+        """Read about `limit` records from these offsets on.
 
-        An offset that is not there, as the topic was made anew or has forgotten it, is the first that is.
+        If an offset does not exist, because the topic was made anew or has dropped it, read from the first that does.
         """
         ...
 
     def write(self, records: Sequence[NewRecord]) -> list[Position | CallFailed]:
-        """Write records; where each is once all in-sync replicas have it, or why it is not."""
+        """Write records. Returns the position of each once all in-sync replicas have it, or its failure."""
         ...

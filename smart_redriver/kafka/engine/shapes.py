@@ -1,12 +1,12 @@
-"""The death that a record of a DLQ topic describes, in each of the shapes that libraries write. Pure.
+"""The death that a record of a DLQ topic describes, in each shape that libraries write. Pure.
 
     Spring Kafka            kafka_dlt-original-topic, ..., or kafka_original-topic, ... with retry topics
     Kafka Connect           __connect.errors.topic, ...
     Confluent and others    x-original-topic, ..., x-exception-...
     a plain envelope        {"original_topic": ..., "payload": ..., "attempt_count": ..., "error_class": ...}
 
-A library adds headers anew each time, so that the last of a name counts. What it added is taken off again; the
-producer's own headers stay in their order.
+A library adds its headers each time, so the last one with a name counts. These are removed again; the producer's own
+headers stay in their order.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LATEST = 253_402_300_799_999
 
 
 def _number_in(text: str) -> int:
-    """A whole number of JSON; -1 for one that is longer than any that means anything here."""
+    """A whole number in JSON; -1 for one that is too long to mean anything here."""
     return int(text) if len(text) < 20 else -1
 
 
@@ -43,7 +43,7 @@ _MARK = re.compile(r"[ \t\n\r]*([{}:,])[ \t\n\r]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """The last failure of a message; None where the record says nothing.
+    """The last failure of a message. A value that the record does not give is None.
 
     `topic`, `partition` and `offset` are where the message was when it failed.
     """
@@ -61,7 +61,7 @@ class Death:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A message as its producer sent it, and how it died. `is_whole`: nothing of it is missing."""
+    """A message as its producer sent it, and how it died. `is_whole`: no part of it is missing."""
 
     key: bytes | None
     value: bytes | None
@@ -77,9 +77,9 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shape:
-    """The names that one library gives, by the field of `Death`; of several names the first that is there counts.
+    """The names that one library uses, by the field of `Death`. The first existing one of several names counts.
 
-    `added`: what else it adds, as whole names or, with a hyphen or dot at the end, as beginnings.
+    `added`: other headers that it adds, as whole names or, with a hyphen or dot at the end, as beginnings.
     """
 
     names: Mapping[str, tuple[str, ...]]
@@ -129,7 +129,7 @@ _SHAPES = (
         },
         added=("__connect.errors.",),
     ),
-    # Whole names alone: x-original-... is a usual beginning of other people's headers, too.
+    # Only whole names, because other people's headers often begin with x-original-, too.
     _Shape(
         names={
             "topic": ("x-original-topic",),
@@ -147,7 +147,7 @@ _SHAPES = (
 
 
 def message_of(record: NewRecord) -> Message:
-    """The message that a record of a DLQ topic is left of. Whatever the record holds, nothing is raised."""
+    """Read the original message from a record of a DLQ topic. Raises nothing, whatever the record contains."""
     last = dict(record.headers)
     for shape in _SHAPES:
         topics = shape.names["topic"]
@@ -188,7 +188,7 @@ def _text(value: bytes | None) -> str | None:
 
 
 def _number(value: bytes | None) -> int | None:
-    """Digits, or a number of four or eight bytes as Java has it. Nothing real has digits for both."""
+    """Read digits, or Java's number of four or eight bytes. No real number is ambiguous."""
     if value is None:
         return None
     if _DIGITS.fullmatch(value):
@@ -201,7 +201,7 @@ def _number(value: bytes | None) -> int | None:
 
 
 def _unwrapped(record: NewRecord) -> Message | None:
-    """The message in a plain envelope; None where the value is none."""
+    """The message in a plain envelope; None if the value is not an envelope."""
     bare = _as_it_is(record)
     try:
         envelope = _envelope(record.value or b"")
@@ -239,21 +239,21 @@ def _as_it_is(record: NewRecord) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class _Envelope:
-    """An envelope's fields, and each as it is written: a number that is read and written anew may be another one."""
+    """An envelope's fields, and the original text of each: a number that is parsed and written again may differ."""
 
     fields: Mapping[str, Any]
     written: Mapping[str, str]
     repeated: Set[str]
 
     def the(self, name: str) -> Any:
-        """A field; None where it is not there. Raises ValueError where there are several."""
+        """A field; None if it does not exist. Raises ValueError if it exists several times."""
         if name in self.repeated:
             raise ValueError(f"{name} is there twice")
         return self.fields.get(name)
 
 
 def _envelope(value: bytes) -> _Envelope | None:
-    """The value as an envelope, or None. Raises RecursionError where it is nested too deeply to be read."""
+    """The value as an envelope, or None. Raises RecursionError if it is nested too deeply to be read."""
     if b'"original_topic"' not in value or value.lstrip()[:1] != b"{":
         return None
     try:
@@ -279,9 +279,9 @@ def _tell_of_death(fields: Mapping[str, Any]) -> bool:
 
 
 def _members(text: str) -> Iterator[tuple[str, Any, str]]:
-    """Each field of the object that a text is: its name, its value, and that as it is written.
+    """Yield each field of a JSON object: its name, its value, and the value's original text.
 
-    Raises ValueError for any other text.
+    Raises ValueError if the text is not an object.
     """
     mark, at = _past(text, 0, "{")
     while mark != "}":
@@ -297,7 +297,7 @@ def _members(text: str) -> Iterator[tuple[str, Any, str]]:
 
 
 def _past(text: str, at: int, marks: str) -> tuple[str, int]:
-    """One of these marks, and where the text goes on behind it. Raises ValueError where none of them is there."""
+    """Return one of these marks, and where the text goes on after it. Raises ValueError if there is none."""
     found = _MARK.match(text, at)
     if found is None or found[1] not in marks:
         raise ValueError(f"none of {marks}")
@@ -305,7 +305,7 @@ def _past(text: str, at: int, marks: str) -> tuple[str, int]:
 
 
 def _key(envelope: _Envelope, of_record: bytes | None) -> bytes | None:
-    """The message's key. Raises ValueError where it can't be told."""
+    """The message's key. Raises ValueError if it can't be known."""
     key = envelope.the("original_key")
     if isinstance(key, str):
         return key.encode()
@@ -315,7 +315,7 @@ def _key(envelope: _Envelope, of_record: bytes | None) -> bytes | None:
 
 
 def _payload(envelope: _Envelope) -> bytes | None:
-    """The message's value: text as it is, any other JSON as it is written. Raises ValueError where it can't be told."""
+    """The message's value: text as it is, other JSON in its original text. Raises ValueError if it can't be known."""
     encoded = envelope.the("payload_base64")
     if isinstance(encoded, str):
         return base64.b64decode(encoded, validate=True)
@@ -326,18 +326,18 @@ def _payload(envelope: _Envelope) -> bytes | None:
         raise ValueError("no payload")
     if payload is None:
         return None
-    # Half of a pair of surrogates, which JSON lets one write, is no text.
+    # JSON allows half of a surrogate pair, but that is not text.
     return (payload if isinstance(payload, str) else envelope.written["payload"]).encode()
 
 
 def _headers_in(envelope: _Envelope) -> Iterator[Header]:
-    """The message's headers, a name that is there twice included. Raises ValueError where one can't be told."""
+    """The message's headers, including repeated names. Raises ValueError if one can't be known."""
     if envelope.the("original_headers") is None:
         return
     for name, value, _ in _members(envelope.written["original_headers"]):
         if value is not None and not isinstance(value, str):
             raise ValueError("a header that is no text")
-        name.encode()  # or nobody could send it
+        name.encode()  # otherwise nobody could send it
         yield name, None if value is None else value.encode()
 
 

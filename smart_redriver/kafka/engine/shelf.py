@@ -1,13 +1,14 @@
-"""Letters of the DLQ topic that are still to be dealt with, and the position that may be committed.
+"""Open letters of the DLQ topic, and the position that may be committed.
 
     DLQ topic     done  done  HELD  done  ...  ─► end         HELD is written to the retry topic first,
     committed ────────────────▲                               then the position moves past it
     retry topic   HELD  ...
 
-A position only says where to read on. What lies before it is safe elsewhere: redriven or parked and in the ledger, or
-in the retry topic. So a position that was not committed, or was set back by a pass that outlived its lease, costs a
-second look, in which the ledger tells what was sent already. In the retry topic a letter keeps its id and its place in
-the order of its key. A crash between the write and the commit leaves it in both topics, under one id: it is one letter.
+A position only says where to read on. All letters before it are safe elsewhere: redriven or parked and in the ledger,
+or in the retry topic. So if a position was not committed, or was set back by a pass that outlived its lease, the only
+cost is a second look, in which the ledger shows what was sent already. In the retry topic, a letter keeps its id and
+its place in the order of its key. A crash between the write and the commit leaves it in both topics under one id: it is
+one letter.
 """
 
 from __future__ import annotations
@@ -32,26 +33,26 @@ from smart_redriver.kafka.engine.letters import (
 from smart_redriver.kafka.engine.place import KafkaTopics, Order
 from smart_redriver.kafka.engine.records import Log, NewRecord, Partition, Position, Reading, Record
 
-#: Letters in memory at once; those behind them wait in their topic. A letter has its content in memory twice.
+#: Letters in memory at once. Those behind them wait in their topic. Memory holds a letter's content twice.
 MOST_LETTERS = 20_000
 MOST_BYTES = 64 * 1_048_576
 
-#: Records of one read.
+#: Records in one read.
 PAGE = 500
 
-#: A letter that waits in the DLQ topic moves to the retry topic once it is so old: topics forget records, the retry
+#: The age at which a waiting letter moves from the DLQ topic to the retry topic: topics drop records, but the retry
 #: topic must not.
 OLD = timedelta(hours=12)
 
-#: Letters that a receive gives at most. Ten would say to a pass that a group may go on behind them.
+#: The most letters in a receive. Ten would tell a pass that a group may go on behind them.
 FEW = 9
-#: Letters among these that follow in the first one's group.
+#: How many of these may follow in the first one's group.
 FOLLOWERS = 2
 
 
 @dataclass(slots=True, eq=False)
 class Slot:
-    """One letter, where records of it are, and until when it is kept from passes."""
+    """One letter, the positions of its records, and until when it is hidden from passes."""
 
     dead: Dead
     positions: set[Position] = field(default_factory=set)
@@ -67,17 +68,17 @@ class Slot:
 
     @property
     def group(self) -> str:
-        """The letters that wait for each other; one without a key waits for its own copies alone."""
+        """The group of letters that wait for each other. A letter without a key waits only for its own copies."""
         return self.letter.group_id or self.letter.original_id
 
 
 @dataclass(slots=True)
 class Track:
-    """One partition, as far as it was read.
+    """One partition, as far as it has been read.
 
     Attributes:
         after: the offset to read on at.
-        open: offsets of letters that are to be dealt with. `done`: of those that are, from the first open one on.
+        open: offsets of letters to deal with. `done`: offsets of finished ones, from the first open one on.
         committed: the offset that our group has committed.
 
     """
@@ -101,7 +102,7 @@ class Track:
         self.done.add(offset)
 
     def pass_over(self, offset: int) -> None:
-        """All before it is dealt with, and our group has committed that."""
+        """Note that all records before the offset are finished, and that our group has committed it."""
         self.committed = offset
         self.after = max(self.after, offset)
         self.open = {one for one in self.open if one >= offset}
@@ -109,9 +110,9 @@ class Track:
 
 
 class Shelf:
-    """The letters of one DLQ. Not safe for threads: a pass over Kafka has one round at a time.
+    """The letters of one DLQ. It is not thread-safe: a pass over Kafka has one round at a time.
 
-    `state` names the state that says what was sent; it is noted beside each position, and nothing is if it is empty.
+    `state` names the state that knows what was sent. Each commit carries it as a note, unless it is empty.
     """
 
     def __init__(self, log: Log, place: KafkaTopics, state: str = "") -> None:
@@ -122,37 +123,37 @@ class Shelf:
         self._slots: dict[str, Slot] = {}
         self._bytes = 0
         self._groups: dict[str, dict[str, Slot]] = {}
-        #: Letters that carry redrive metadata, by the original id in it.
+        #: Letters with redrive metadata, by the original id in it.
         self._copies: dict[str, dict[str, Slot]] = {}
         self._ready: dict[str, None] = {}
         self._turns: dict[str, int] = {}
         self._turn = 0
-        #: Records so far that would not be known as what a redrive wrote: see `Dead.is_traceable`.
+        #: The number of records so far that could not be recognised as a redrive's: see `Dead.is_traceable`.
         self.untraceable = 0
-        #: Letters so far that came to the DLQ topic, by the topic that they are of.
+        #: The number of letters that came to the DLQ topic so far, by the topic that they belong to.
         self.arrived: Counter[str] = Counter()
-        #: Those of them that no re-driver has sent.
+        #: The number of those that no re-driver had sent.
         self.arrived_live: Counter[str] = Counter()
         #: Whether another process has committed since the last commit.
         self._is_overtaken = False
-        #: Whether the last look came to the end of both topics.
+        #: Whether the last look reached the end of both topics.
         self.has_read_all = False
 
     @property
     def keeps_order(self) -> bool:
-        """Whether letters of one key wait for each other."""
+        """Whether letters with one key wait for each other."""
         return self._place.order is Order.KEY
 
     def look(self) -> bool:
-        """Read on, the retry topic before the DLQ topic: its letters are older; whether to the end. Raises CallFailed.
+        """Read on, the retry topic first because its letters are older. Returns whether to the end. Raises CallFailed.
 
-        What was handed out longest ago is the first to be handed out again: what nobody can take or move would be the
-        first that each pass meets, and every canary, otherwise.
+        The letters that were handed out longest ago come first. Otherwise, a letter that nobody can take or move would
+        be the first letter of each pass, and every canary.
         """
         place = self._place
         for topic in (place.held, place.dead_letters):
             self._meet(topic)
-        # Records behind the retry topic may have a key with letters before them.
+        # Records after those of the retry topic may have a key with earlier letters there.
         self.has_read_all = self._read_on(place.held) and self._read_on(place.dead_letters)
         self._turns = {one: turn for one, turn in self._turns.items() if one in self._groups}
         places = {name: min(_places(some)) for name, some in self._groups.items()}
@@ -161,7 +162,7 @@ class Shelf:
         return self.has_read_all
 
     def unread(self) -> int:
-        """Records that are still to be read, at most. Raises CallFailed."""
+        """The most records that may still be unread. Raises CallFailed."""
         place = self._place
         ends = {**self._log.bounds(place.held), **self._log.bounds(place.dead_letters)}
         return sum(
@@ -170,14 +171,14 @@ class Shelf:
         )
 
     def counts(self, now: datetime) -> tuple[int, int]:
-        """Letters that may be handed out, and those that are kept until later."""
+        """Count letters that may be handed out, and those that are held until later."""
         hidden = sum(_is_hidden(one, now) for one in self._slots.values())
         return len(self._slots) - hidden, hidden
 
     def take(self, limit: int, now: datetime, hidden_for: timedelta) -> list[Letter]:
-        """The next letters, to be handed out again after `hidden_for`.
+        """Return the next letters. They can be handed out again after `hidden_for`.
 
-        Of a key these are the first letters, with the copies of the very first that came back: the others wait.
+        For each key, these are the first letters, and returned copies of the very first one. The others wait.
         """
         few: list[Letter] = []
         most = min(limit, FEW)
@@ -195,19 +196,19 @@ class Shelf:
         return few
 
     def find(self, message_id: str) -> Dead | None:
-        """A letter that is still to be dealt with."""
+        """An open letter with this id."""
         slot = self._slots.get(message_id)
         return slot.dead if slot else None
 
     def find_copy(self, entry: Entry) -> Dead | None:
-        """The copy of a letter that was sent last, if it is back under an id of its own."""
+        """The last sent copy of a letter, if it is back under an id of its own."""
         for slot in self._copies.get(entry.original_id, {}).values():
             if Case(letter=slot.letter, entry=entry).is_last_copy:
                 return slot.dead
         return None
 
     def letters(self) -> list[Dead]:
-        """All that were read and are to be dealt with, by groups, each in its order."""
+        """All open letters that were read, by groups, each in its order."""
         groups = sorted(self._groups.values(), key=lambda some: min(_places(some)))
         return [
             slot.dead
@@ -216,7 +217,7 @@ class Shelf:
         ]
 
     def hide(self, message_id: str, until: datetime, now: datetime) -> bool:
-        """Hand a letter out again from then on; whether it is there."""
+        """Hold a letter until then. Returns whether it is there."""
         slot = self._slots.get(message_id)
         if slot is None:
             return False
@@ -235,7 +236,7 @@ class Shelf:
                 self._drop(slot)
 
     def settle(self, now: datetime) -> list[CallFailed]:
-        """Write to the retry topic what keeps a position from moving, and commit positions; what failed of it."""
+        """Write letters that block a position to the retry topic, and commit positions. Returns failures."""
         try:
             failed = self._hold(list(self._in_the_way(now)))
             failed += self._rescue(now)
@@ -245,7 +246,7 @@ class Shelf:
         return failed
 
     def _meet(self, topic: str) -> None:
-        """Begin with partitions that are new; forget what another process has dealt with. Raises CallFailed."""
+        """Start new partitions, and forget letters that another process has finished. Raises CallFailed."""
         bounds = self._log.bounds(topic)
         committed = self._log.committed(self._place.group, topic)
         for one, (first, end) in bounds.items():
@@ -259,7 +260,7 @@ class Shelf:
                 self._is_overtaken = True
 
     def _leave(self, partition: Partition, end: int) -> None:
-        """Forget records before an offset: that of a letter which is in no other place is another's now."""
+        """Forget records before an offset. A letter with no other record now belongs to another process."""
         for slot in list(self._slots.values()):
             gone = {at for at in slot.positions if at.partition == partition and at.offset < end}
             slot.positions -= gone
@@ -267,7 +268,7 @@ class Shelf:
                 self._drop(slot)
 
     def _read_on(self, topic: str) -> bool:
-        """Read a topic as far as there is room; whether to its end."""
+        """Read a topic as far as there is room. Returns whether to its end."""
         while not self._is_full:
             start = self._starts(topic)
             reading = self._log.read(start, PAGE)
@@ -282,7 +283,7 @@ class Shelf:
         return False
 
     def _begin_anew(self, partition: Partition, first: int) -> None:
-        """Follow a topic that was made anew under its name. Raises CallFailed."""
+        """Follow a topic that was made anew with the same name. Raises CallFailed."""
         self._log.commit(self._place.group, {partition: first}, self._state)
         track = self._tracks[partition]
         self._leave(partition, track.after)
@@ -310,7 +311,7 @@ class Shelf:
         partition, offset = position = dead.record.position
         track = self._tracks[partition]
         if offset in track.done:
-            return  # written to the retry topic by this process, and dealt with since
+            return  # written to the retry topic by this process, and finished since
         track.open.add(offset)
         slot = self._slots.get(dead.letter.message_id)
         if slot is None:
@@ -341,9 +342,9 @@ class Shelf:
             self._copies.pop(slot.letter.original_id, None)
 
     def _together(self, name: str, now: datetime) -> list[Slot]:
-        """The first letters of a group, and with the very first the copies of it that came back.
+        """The first letters of a group, and returned copies of the very first one.
 
-        One can go at a time; those that follow are there for when it is known what became of those before.
+        Only one can go at a time. The others follow once the outcomes of those before them are known.
         """
         group = self._groups.get(name)
         if not group:
@@ -367,7 +368,7 @@ class Shelf:
         return [head, *copies, *followers]
 
     def _in_the_way(self, now: datetime) -> Iterator[Slot]:
-        """Letters that a position waits for though others behind them are done, or that have become old."""
+        """Yield letters that block a position although later ones are finished, and letters that have become old."""
         behind = {one: max(track.done) for one, track in self._tracks.items() if track.has_holes}
         for slot in self._slots.values():
             if any(self._is_in_the_way(one, slot, behind, now) for one in slot.positions):
@@ -380,12 +381,12 @@ class Shelf:
         is_before_done = offset < behind.get(partition, -1)
         if partition.topic != self._place.held:
             return is_before_done or now - slot.dead.record.at >= OLD
-        # In the retry topic a letter is written anew once that makes more room than it takes.
+        # In the retry topic, a letter is written again once that frees more room than it takes.
         track = self._tracks[partition]
         return is_before_done and len(track.done) > len(track.open)
 
     def _hold(self, some: list[Slot]) -> list[CallFailed]:
-        """Write letters to the retry topic; where each is accepted, its records so far are done. Raises CallFailed."""
+        """Write letters to the retry topic. Previous records of accepted ones are then finished. Raises CallFailed."""
         failed = []
         if some:
             self._meet(self._place.held)
@@ -402,7 +403,7 @@ class Shelf:
         return failed
 
     def _rescue(self, now: datetime) -> list[CallFailed]:
-        """Write old letters to the retry topic for which there is no room in memory. Raises CallFailed."""
+        """Write old letters that memory has no room for to the retry topic. Raises CallFailed."""
         while self._is_full and (start := self._starts(self._place.dead_letters)):
             reading = self._log.read(start, PAGE)
             if not reading.records or now - min(one.at for one in reading.records) < OLD:
@@ -426,7 +427,7 @@ class Shelf:
         )
 
     def another_state(self) -> CallFailed | None:
-        """The fault if positions were committed with another state last. Raises CallFailed."""
+        """The fault if positions were last committed with another state. Raises CallFailed."""
         place = self._place
         notes = self._log.notes(place.group, place.dead_letters) if self._state else set()
         if notes <= {self._state}:
@@ -439,7 +440,7 @@ class Shelf:
         )
 
     def _commit(self) -> list[CallFailed]:
-        """Commit positions; whether another process does, too. Raises CallFailed."""
+        """Commit positions, and note whether another process does, too. Raises CallFailed."""
         ahead = {
             one: track.safe for one, track in self._tracks.items() if track.safe > track.committed
         }
@@ -458,7 +459,7 @@ class Shelf:
 
 
 def _made_anew(start: Mapping[Partition, int], reading: Reading) -> dict[Partition, int]:
-    """The first offsets of partitions that end before the offset that was to be read: they are other ones."""
+    """The first offsets of partitions that end before the offset to read: these were made anew."""
     first: dict[Partition, int] = {}
     for one in reading.records:
         partition, offset = one.position

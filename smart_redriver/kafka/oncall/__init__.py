@@ -1,1 +1,1 @@
-"""The `redrive` command where letters are records."""
+"""The `redrive` command for letters that are records."""

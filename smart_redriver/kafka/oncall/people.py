@@ -1,7 +1,7 @@
-"""Letters of the DLQ topic and the parking topic as people take them, and what they make of them.
+"""Letters of the DLQ topic and the parking topic, as people take and change them.
 
 Each letter is handed out once until it is released, in the order of its key. A person sees a message's own headers as
-attributes, beside what is told of its death, and may change them. A letter that was kept in a file has its record.
+attributes, together with facts about its death, and may change them. A letter that was kept in a file has its record.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from smart_redriver.kafka.engine.records import Header, Log, NewRecord, Position
 from smart_redriver.kafka.engine.shapes import Message
 from smart_redriver.kafka.engine.shelf import FEW, Shelf
 
-#: The attribute that a letter of a file has beside those that it is shown by: its record, as JSON.
+#: The attribute that a letter in a file has in addition to those shown: its record as JSON.
 RECORD = "Record"
 
-#: The topics are looked at again after so long: passes work on them, too.
+#: The topics are read again after this time, because passes work on them, too.
 FRESH_FOR = timedelta(seconds=5)
 
 _BASE64 = "base64:"
 
 
 class Topics:
-    """The letters of both topics, as far as they were read. One thread at a time has the `lock`."""
+    """The letters of both topics, as far as they were read. One thread at a time holds the `lock`."""
 
     def __init__(
         self, log: Log, place: KafkaTopics, clock: Callable[[], datetime], ledger: Ledger
@@ -65,7 +65,7 @@ class Topics:
         self._looked_at: datetime | None = None
 
     def look(self) -> datetime:
-        """Read on, unless that was done just now; when it was. Raises CallFailed."""
+        """Read on, unless that was done just now. Returns when it was done. Raises CallFailed."""
         with self.lock:
             now = self.clock()
             if self._looked_at is None or now - self._looked_at >= FRESH_FOR:
@@ -77,7 +77,7 @@ class Topics:
             return self._looked_at
 
     def look_again(self) -> None:
-        """Read on at the next look, whenever that is: something was written."""
+        """Always read on at the next look, because something was written."""
         self._looked_at = None
 
     def _understand_parked(self) -> None:
@@ -89,7 +89,7 @@ class Topics:
         self._at = {one.letter.message_id: at for at, one in self._lot.items()}
 
     def _done_in_retry_topic(self) -> set[str]:
-        """Letters that are done and whose records stay, behind those of others: of the DLQ topic a pass leaves none."""
+        """Finished letters whose records stay behind those of others. A pass leaves none in the DLQ topic."""
         there = [one.letter for one in self._shelf.letters() if one.record.topic == self.place.held]
         return {one.message_id for one in recognise(there, self._ledger) if _is_done(one)}
 
@@ -106,7 +106,7 @@ class Topics:
             return [one for at, one in sorted(self._lot.items()) if at in self._parked.there]
 
     def unread(self) -> int:
-        """Records for which there was no room. Raises CallFailed."""
+        """The number of records that there was no room for. Raises CallFailed."""
         with self.lock:
             return self._shelf.unread()
 
@@ -119,14 +119,14 @@ class Topics:
             return self._lot[at] if is_parked and at else self._shelf.find(message_id)
 
     def take_dead(self, ids: Collection[str]) -> dict[str, CallFailed]:
-        """Deal with letters of the DLQ topic for good, and move the positions; what failed of it, by id."""
+        """Close letters of the DLQ topic for good, and move the positions. Returns failures by id."""
         with self.lock:
             self._shelf.close(ids)
             failed = self._shelf.settle(self.clock())
         return dict.fromkeys(ids, failed[0]) if failed else {}
 
     def take_parked(self, ids: Collection[str]) -> dict[str, CallFailed]:
-        """Take letters out of the parking topic; what failed of it, by id."""
+        """Take letters out of the parking topic. Returns failures by id."""
         with self.lock:
             at = {one: self._at[one] for one in ids if one in self._at}
             try:
@@ -136,7 +136,7 @@ class Topics:
         return {one: why for one, why in zip(at, told, strict=True) if why is not None}
 
     def _parked_letter(self, at: Position, record: Record) -> Dead:
-        """A parked letter goes by where it lies; its metadata says which it is."""
+        """A parked letter's id comes from its position. Its metadata says which letter it is."""
         place = self.place
         keeps_order = place.order is Order.KEY
         dead = dead_of(
@@ -152,7 +152,7 @@ class Topics:
 
 
 def _is_done(case: Case) -> bool:
-    """Whether nothing becomes of a record any more, so that the next pass that meets it discards it."""
+    """Whether a record's letter is finished, so that the next pass that finds it discards it."""
     copy_is_done = case.entry is not None and known_fate(case.entry) is Fate.DONE
     return case.is_replaced or (case.is_kept and copy_is_done)
 
@@ -181,21 +181,21 @@ class PeoplesLetters:
         )
 
     def receive(self, limit: int, *, hidden_for: timedelta) -> list[Letter]:  # noqa: ARG002
-        """The next letters that are not in hand yet. Raises CallFailed."""
+        """Return the next letters that are not in hand yet. Raises CallFailed."""
         with self._topics.lock:
             few = list(islice(self._unhanded(), min(limit, FEW)))
             self._handed.update(one.message_id for one in few)
             return few
 
     def delete(self, letters: Iterable[Letter]) -> list[EntryFault]:
-        """Take letters out; what comes back is still there."""
+        """Take letters out. Returns faults for those that are still there."""
         ids = [one.message_id for one in letters]
         take = self._topics.take_dead if self._is_dlq else self._topics.take_parked
         failed = take(ids)
         return [EntryFault.of(why, key) for key, why in failed.items()]
 
     def hide(self, letters: Iterable[tuple[Letter, timedelta]]) -> list[EntryFault]:
-        """Release letters; what is to be kept stays in hand."""
+        """Release letters. Those that should be held stay in hand."""
         for letter, hidden_for in letters:
             if not hidden_for:
                 self._handed.discard(letter.message_id)
@@ -207,7 +207,7 @@ class PeoplesLetters:
         return MoveCheck()
 
     def keep(self, letters: Iterable[Letter]) -> list[Letter]:
-        """Letters with their records, for a file; those alone that are there. Raises CallFailed."""
+        """Return letters that are still there, with their records for a file. Raises CallFailed."""
         there = {one.letter.message_id: one for one in self._all()}
         return [
             replace(one, attributes={**one.attributes, RECORD: _kept(there[one.message_id].record)})
@@ -221,7 +221,7 @@ class PeoplesLetters:
         return {one.message_id for one in letters} & there
 
     def _unhanded(self) -> Iterator[Letter]:
-        """Letters that are meant and in nobody's hand, from the beginning after each look."""
+        """Yield selected letters that are not in hand, from the beginning after each look."""
         if (as_of := self._topics.look()) != self._as_of:
             self._next, self._as_of = iter(self._all()), as_of
         for dead in self._next:
@@ -234,13 +234,13 @@ class PeoplesLetters:
 
 
 class PeoplesLot(PeoplesLetters):
-    """The parking topic. Letters of a file are put into it as their records were."""
+    """The parking topic. Letters from a file are written to it as their records were."""
 
     def __init__(self, topics: Topics) -> None:
         super().__init__(topics, is_dlq=False)
 
     def park(self, outgoing: Sequence[Outgoing]) -> Sent:
-        """Write letters here. Nothing is raised."""
+        """Write letters here. Raises nothing."""
         with self._topics.lock:
             sent = deliver("ParkLetters", self._topics.log, outgoing, self._as_parked)
             self._topics.look_again()
@@ -257,7 +257,7 @@ class PeoplesLot(PeoplesLetters):
 
 
 class PeoplesSource(TopicSource):
-    """A source topic that letters of either topic, or of a file, are sent to, as they are or as somebody made them."""
+    """A source topic that letters go to from either topic or from a file, unchanged or edited."""
 
     def __init__(self, topics: Topics, topic: str) -> None:
         super().__init__(topics.log, topics.place, topic, topics.find)
@@ -289,7 +289,7 @@ class PeoplesSource(TopicSource):
 
 
 def as_shown(dead: Dead) -> Letter:
-    """A letter with its message's own headers as attributes, beside what is told of its death."""
+    """A letter with its message's own headers as attributes, together with facts about its death."""
     return replace(dead.letter, attributes=_shown(dead))
 
 
@@ -306,7 +306,7 @@ def _attribute(value: bytes | None) -> Attribute:
 
 
 def _changed(dead: Dead, letter: Letter) -> Message:
-    """The message as somebody made it; the very one where nobody did. Raises CallFailed."""
+    """The edited message; the same message if nobody edited it. Raises CallFailed."""
     message, shown = dead.message, _shown(dead)
     now = {k: v for k, v in letter.attributes.items() if k not in (RECORD, METADATA_ATTRIBUTE)}
     changed = {name for name in shown.keys() | now.keys() if shown.get(name) != now.get(name)}
@@ -337,7 +337,7 @@ def _bytes(body: str) -> bytes:
 
 
 def _retold(message: Message) -> NewRecord:
-    """A message that somebody changed, as a record that says where it was and how it died."""
+    """An edited message as a record that says where it was and how it died."""
     death = message.death
     told: Mapping[str, Any] = {
         "x-original-topic": death.topic,
@@ -366,7 +366,7 @@ def _kept(record: Record) -> Attribute:
 
 
 def _record_in(letter: Letter) -> Record | None:
-    """The record that a letter was kept with; None where there is none. Raises CallFailed for one that is damaged."""
+    """The record that a letter was kept with; None if there is none. Raises CallFailed for a damaged one."""
     text = letter.attributes.get(RECORD, {}).get("StringValue")
     if text is None:
         return None

@@ -1,4 +1,4 @@
-"""The topics of a DLQ as the command reaches them: a `MessageStore` over a cluster, with the file's own credentials."""
+"""The topics of a DLQ for the command: a `MessageStore` over a cluster, with the file's own credentials."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 _SHORT = re.compile(r"(?P<position>.+-[0-9]+-[0-9]+)(-(?P<digest>[0-9a-f]{0,15}))?…?")
 
 
-#: Seconds in which a broker answers, or a person is told that none does.
+#: Seconds to wait for a broker before a person gets an error.
 PATIENCE = 10.0
 
 
 class Clusters:
-    """Logs by where they are, for all sessions of one command; none is reached before it is used."""
+    """Logs by their place, for all sessions of one command. None is opened before its first use."""
 
     def __init__(self) -> None:
         self._known: dict[str, Any] = {}
@@ -45,8 +45,9 @@ class Clusters:
         self._lock = Lock()
 
     def of(self, place: KafkaTopics) -> Log:
-        """The log. Raises Refused where the client is missing, or no broker answers: what asks at the same time,
-        or soon after, does not wait for them again.
+        """The log. Raises Refused if the client is missing or no broker answers.
+
+        Other calls at the same time, or soon after, do not wait for the brokers again.
         """
         with self._lock:
             since, refused = self._silent.get(place.name, (0.0, None))
@@ -62,7 +63,7 @@ class Clusters:
             return log
 
     def close(self) -> None:
-        """Let go of all clusters."""
+        """Close all clusters."""
         with self._lock:
             while self._known:
                 self._known.popitem()[1].close()
@@ -99,7 +100,7 @@ def topics_of(session: Session) -> TopicStore:
 
 
 class TopicStore:
-    """See `MessageStore`. `open_log` raises Refused where that can't be."""
+    """See `MessageStore`. `open_log` raises Refused if that is not possible."""
 
     finds_by_id = True
     keeps_rows = False
@@ -119,7 +120,7 @@ class TopicStore:
 
     @cached_property
     def topics(self) -> Topics:
-        """Both topics, of which nothing has been read yet."""
+        """Both topics, before anything is read."""
         from smart_redriver.kafka.oncall.people import Topics
 
         return Topics(self._open_log(), self._place, self._clock, self._open_ledger())
@@ -160,7 +161,7 @@ class TopicStore:
         whole: bool,  # noqa: ARG002
         contains: str | None,
     ) -> DeadLetters:
-        """A reading of its own: of letters that these ids name, or that have this text in them."""
+        """A separate reading of letters with these ids, or with this text in them."""
         from smart_redriver.kafka.oncall.people import PeoplesLetters
 
         named = set(ids)
@@ -172,21 +173,21 @@ class TopicStore:
         return PeoplesLetters(self.topics, is_dlq=dlq, selected=is_selected)
 
     def ledger(self, out_of: DeadLetters, ledger: Ledger) -> Ledger:  # noqa: ARG002
-        """The ledger knows what else is known: each record tells of its own death."""
+        """Return the ledger: each record describes its own death."""
         return ledger
 
     def facts(self, *, dlq: bool, exactly: bool) -> QueueFacts:  # noqa: ARG002
-        """All are counted, but those that there is no room for, which are records."""
+        """Count all letters. If there is no room for some, their records are counted."""
         return self._of(dlq=dlq).facts()
 
     def keep(
         self, letters: Sequence[Letter], *, dlq: bool
     ) -> tuple[list[Letter], list[EntryFault]]:
-        """With their records."""
+        """Return letters with their records."""
         return self._of(dlq=dlq).keep(letters), []
 
     def remove(self, letters: Sequence[Letter], *, dlq: bool) -> list[EntryFault]:
-        """Move the position past them, or note in the parking topic that they were taken out."""
+        """Move the position past letters, or note in the parking topic that they were taken out."""
         return self._of(dlq=dlq).delete(letters)
 
     def still_there(self, letters: Sequence[Letter], *, dlq: bool) -> set[str]:
@@ -198,12 +199,12 @@ class TopicStore:
         return set()
 
     def age_of_oldest(self, now: datetime) -> timedelta | None:
-        """Since the first of them came to the DLQ topic."""
+        """Return the time since the first letter came to the DLQ topic."""
         oldest = min((one.letter.sent_at for one in self.topics.dead()), default=None)
         return None if oldest is None else max(now - oldest, timedelta())
 
     def stuck(self) -> list[Stuck] | None:
-        """Return the stuck letters as their records tell."""
+        """Return the stuck letters, by their records."""
         groups: dict[str | None, tuple[list[Dead], list[Dead]]] = defaultdict(lambda: ([], []))
         for number, some in enumerate((self.topics.dead(), self.topics.parked())):
             for one in some:
@@ -216,23 +217,23 @@ class TopicStore:
         return found.message.death.stack_trace if found else None
 
     def beginning(self, typed: str) -> str | None:
-        """Topic, partition and offset are enough; a table on a terminal cuts the longest ids."""
+        """Accept topic, partition and offset, because a table on a terminal cuts the longest ids."""
         found = _SHORT.fullmatch(typed)
         return found and found["position"] + "-" + (found["digest"] or "")
 
     def cost(self, receives: int, seen: int) -> str:  # noqa: ARG002
-        """A look is a read."""
+        """Say that a look is only a read."""
         return f"This look read {letters_in_words(seen)} and changed nothing."
 
     def unknown(self, message_id: str, looked_at: int) -> str:  # noqa: ARG002
-        """The topics were read for it."""
+        """Say that it is not in the topics."""
         return (
             f"{message_id} was not found: it is in none of the topics, nor in the ledger. An id is a topic, partition, "
             "offset and digest, as `redrive letters` has it; the digest may be left out."
         )
 
     def refusal(self, operation: Operation) -> str | None:  # noqa: ARG002
-        """A record can be written anew with any content, and to any of the topics."""
+        """Refuse nothing: a record can be written anew with any content, and to any of the topics."""
         return None
 
     def _of(self, *, dlq: bool) -> PeoplesLetters:

@@ -1,8 +1,8 @@
-"""The audit trail: who changed what, when and why, in the state table beside what they changed.
+"""The audit trail: who changed what, when and why. It is in the state table, beside what they changed.
 
-One item holds one day of one queue, `AUDIT#<queue>#<date>`, and a command appends to it. The table has no sort
-key, so that an item for each command could only be found by a scan of the whole ledger. By day, a month is one
-BatchGetItem, and an append costs no more than the few kilobytes of its day. A full day goes on in a further item.
+One item holds one day of one queue, `AUDIT#<queue>#<date>`, and a command appends to it. The table has no sort key, so
+an item for each command could only be found by a scan of the whole ledger. By day, a month is one BatchGetItem, and
+an append costs no more than the few kilobytes of its day. A full day continues in another item.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from smart_redriver.oncall.terminal.words import ago
 if TYPE_CHECKING:
     from smart_redriver.oncall.deployment.session import Session
 
-#: A line has about 300 bytes and at most a few KB, an item can have 400 KB.
+#: A line has about 300 bytes and at most a few KB. An item can have 400 KB.
 LINES_PER_ITEM = 100
 #: Days that one BatchGetItem reads.
 DAYS_PER_READ = 100
@@ -32,7 +32,7 @@ _LONGEST_TEXT = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """The begin or the end of a change, which have its id. Lines of older versions have none."""
+    """The beginning or the end of a change. Both carry the change's id; lines of older versions have none."""
 
     at: datetime
     who: str
@@ -145,13 +145,13 @@ def _line(entry: dict[str, dict[str, str]]) -> Line:
     )
 
 
-#: How a line says that its change begins, see `recording`.
+#: What the line for the beginning of a change says, see `recording`.
 BEGUN = ": begun"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change by a person. `outcome` is None while it is under way, and for good where its command died."""
+    """One change by a person. `outcome` is None while it is under way, and for ever if its command died."""
 
     at: datetime
     who: str
@@ -161,17 +161,17 @@ class Change:
     change_id: str = ""
 
     def in_words(self) -> str:
-        """What, how it ended and why."""
+        """What was changed, how it ended, and why."""
         why = f" ({self.why})" if self.why else ""
         return f"{self.what}: {self.outcome or 'begun, no end recorded'}{why}"
 
     def told(self, now: datetime) -> str:
-        """When, by whom, what."""
+        """When, who, and what."""
         return f"{ago(self.at, now)}, {short_name(self.who)}: {self.in_words()}"
 
 
 def changes_of(lines: Iterable[Line]) -> list[Change]:
-    """The changes that lines tell of, in the order in which they began."""
+    """The changes in these lines, in the order in which they began."""
     found: list[Change] = []
     for line in lines:
         if line.what.endswith(BEGUN):
@@ -195,7 +195,7 @@ def short_name(who: str) -> str:
 
 
 def _begin_of(line: Line, found: list[Change]) -> int | None:
-    """The place of the first change that this line can be the end of; an id belongs to one change."""
+    """The position of the first change that this line can end. An id belongs to one change."""
     for place, one in enumerate(found):
         is_same = (one.change_id, one.who, one.why) == (line.change_id, line.who, line.why)
         if one.outcome is None and is_same and line.what.startswith(f"{one.what}: "):
@@ -204,14 +204,14 @@ def _begin_of(line: Line, found: list[Change]) -> int | None:
 
 
 def record(session: Session, what: str, why: str, change_id: str) -> None:
-    """Write one line of the audit trail. Raises CallFailed: what can't be recorded is not begun."""
+    """Write one line of the audit trail. Raises CallFailed, so that no unrecorded change begins."""
     line = Line(at=session.clock(), who=session.who, what=what, why=why, change_id=change_id)
     trail_of(session).write(line)
 
 
 @contextmanager
 def recorded(session: Session, what: str, why: str) -> Iterator[list[str]]:
-    """Record that a change begins, and how it ended: what is put into the list. A crash leaves the begin."""
+    """Record the beginning of a change, and its end by the texts put into the list. A crash leaves the beginning."""
     change_id = uuid4().hex
     record(session, f"{what}{BEGUN}", why, change_id)
     ended: list[str] = []

@@ -1,14 +1,14 @@
 """`redrive console`: the command as a web page, served to one person on their own machine.
 
-What may be ordered is declared in `verbs`. Whatever is shown or changed goes through them,
-on terminals that are a page instead of a screen:
+`verbs` declares what people can order. Everything that is shown or changed goes through the verbs, on terminals that
+are a page instead of a screen:
 
-    app         the server: socket, which address answers what, the process's end; `guard` keeps other pages out
+    app         the server: socket, routes, the end of the process; `guard` keeps other pages out
     api         every address of the API, once: `openapi` describes what `app` routes
     looks       what is shown: queues, timeline, causes, letters, one letter, history
     at_work     orders, each with its plan, question, progress and end
     sessions    a session for each request, with one person's credentials
-    shelf       the ledger, read once for all who look within a few seconds
+    shelf       the ledger, read once for all requests within a few seconds
     static      the page
 """
 
@@ -23,12 +23,12 @@ from smart_redriver.oncall.terminal.exits import Exit, Refused
 if TYPE_CHECKING:
     from smart_redriver.oncall.deployment.session import Session
 
-#: Packages that the extra `console` brings beside `oncall`, by the names that are imported.
+#: The packages that the extra `console` adds to `oncall`, by the names that are imported.
 _NEEDED = ("starlette", "uvicorn")
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
-    """Serve, as `redrive console` is declared. Raises Refused where the extra is not installed."""
+    """Carry out `console`. Raises Refused if the extra is not installed."""
     if missing := [name for name in _NEEDED if find_spec(name) is None]:
         raise Refused(
             f"redrive console needs {' and '.join(missing)}: install smart-redriver[console], the package with "

@@ -1,4 +1,4 @@
-"""Every address of the API, once: what it is for, what it takes, who answers; and the same described for programs."""
+"""Every address of the API, once: its purpose, its options and its handler. Also describes them for programs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from smart_redriver.oncall.console.timeline import depth_courses, timeline
 from smart_redriver.oncall.verbs.declarations import ORDERS, Verb
 from smart_redriver.oncall.verbs.options import Kind, Option, Side, read_body, read_query
 
-#: A page that waits for news of an order asks again after so long; so long its wait may keep the console from ending.
+#: A page that waits for news of an order asks again after this time. Its wait may delay the console's end by as much.
 _LONGEST_WAIT_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """One address. `options` are in the query of a GET, in the JSON body of a POST."""
+    """One address. `options` are in the query of a GET, or in the JSON body of a POST."""
 
     method: str
     path: str

@@ -1,9 +1,9 @@
 """The console's web server: a socket on loopback, the routes of API and files, and an orderly end.
 
-It keeps out every other page of the browser, and everybody else. A page that the person has open elsewhere can make the
-browser send requests here. It can't know the token, which is in the fragment of the address and so in no request, log
-or referrer; it can't send `Authorization` across origins; and where it has made its own host name lead here (DNS
-rebinding), the `Host` header says so.
+It keeps out every other page in the browser, and everybody else. Another page that the person has open can make the
+browser send requests here. But it can't know the token, which is in the fragment of the address and therefore in no
+request, log or referrer, and it can't send `Authorization` across origins. If it has made its own host name lead here
+(DNS rebinding), the `Host` header shows that.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _INLINE = re.compile(r"<script[^>]*>(.+?)</script>", re.DOTALL)
 
 
 def make_app(console: Console, *, token: str, hosts: Collection[str]) -> ASGIApp:
-    """The whole of what is served, behind the guard."""
+    """Everything that is served, behind the guard."""
     known = addresses(console)
     document = describe(known)
 
@@ -71,7 +71,7 @@ def make_app(console: Console, *, token: str, hosts: Collection[str]) -> ASGIApp
 
 
 class _Json(JSONResponse):
-    """An answer in ASCII: what was found in letters may hold halves of characters, which have no UTF-8."""
+    """An answer in ASCII, because text from letters may contain halves of characters, which UTF-8 can't encode."""
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
@@ -103,7 +103,7 @@ async def _body(request: Request) -> Any:
             raise Misused("That is more than any letter.")
     try:
         said = json.loads(taken or b"{}")
-        # Python reads more than JSON has: numbers beyond all bounds, and halves of characters.
+        # Python reads more than JSON allows: infinite numbers, and halves of characters.
         json.dumps(said, ensure_ascii=False, allow_nan=False).encode()
         return said
     except (ValueError, RecursionError) as fault:
@@ -123,7 +123,7 @@ def _refusal(fault: Exception) -> Response:
 
 
 async def _no_address(request: Request, fault: Exception) -> Response:
-    """Answer for an unknown address or method, in the form of all other faults."""
+    """Answer a request for an unknown address or method, in the same form as other faults."""
     assert isinstance(fault, HTTPException)  # noqa: S101 - what it is registered for
     sentence = f"There is no address {request.url.path}: /api/openapi.json lists all."
     if fault.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
@@ -140,8 +140,8 @@ _HTTP = 80
 
 
 def serve(session: Session, *, host: str, port: int, is_read_only: bool) -> Exit:
-    """Serve until Ctrl-C. Raises Refused where the address can't be listened at, and what the stack refuses."""
-    _ = session.each_queue()  # a stack that is not there is said here, and not first in the browser
+    """Serve until Ctrl-C. Raises Refused if it can't listen at the address, or if the stack can't be read."""
+    _ = session.each_queue()  # a missing stack is reported here, and not first in the browser
     listening = _listen(host, port)
     bound, port, *_ = listening.getsockname()
     address = _spelt(host, port)
@@ -170,9 +170,7 @@ def serve(session: Session, *, host: str, port: int, is_read_only: bool) -> Exit
 
 
 def names(host: str, bound: str, port: int) -> list[str]:
-    """The values of `Host` with which the page is asked for: browsers make them short, and small,
-    and leave out HTTP's port.
-    """
+    """The values of `Host` in requests for the page. Browsers shorten them, use lower case, and omit HTTP's port."""
     names = {host.lower(), bound}
     if ipaddress.ip_address(bound).is_loopback:
         names.add("localhost")
@@ -181,7 +179,7 @@ def names(host: str, bound: str, port: int) -> list[str]:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A socket at one address. Raises Refused where that can't be had, and Misused for all addresses at once."""
+    """A socket at one address. Raises Refused if that is not possible, and Misused for all addresses at once."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         _refuse_everywhere(str(address[0]))
@@ -189,7 +187,7 @@ def _listen(host: str, port: int) -> socket.socket:
             listening = until_bound.enter_context(socket.socket(family, socket.SOCK_STREAM))
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind(address)
-            listening.listen()  # who asks as soon as the address is told waits, and is not refused
+            listening.listen()  # a client that asks as soon as it sees the address has to wait, but is not refused
             until_bound.pop_all()
     except OSError as fault:
         raise Refused(
@@ -211,7 +209,7 @@ _SAME = ("same-origin", "none")
 
 
 def policy_of(script_hashes: Collection[str]) -> str:
-    """The Content-Security-Policy: what is not of this server, nor one of these inline scripts, does not run."""
+    """The Content-Security-Policy: only content of this server and these inline scripts may run."""
     scripts = " ".join(f"'sha256-{one}'" for one in script_hashes)
     return (
         f"default-src 'self'; script-src 'self' {scripts}; object-src 'none'; base-uri 'none'; "
@@ -223,7 +221,7 @@ class Guard:
     """Middleware around everything that is served."""
 
     def __init__(self, app: ASGIApp, *, token: str, hosts: Collection[str], policy: str) -> None:
-        """`hosts` are the values of `Host`, port included, under which this server is known."""
+        """`hosts` are the values of `Host`, including the port, that this server accepts."""
         self._app = app
         self._token = token.encode()
         self._hosts = frozenset(hosts)
@@ -238,7 +236,7 @@ class Guard:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or answer why not."""
+        """Let a request through, or answer with the reason why not."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -1,9 +1,9 @@
-"""Orders that the page has started, each a verb on a thread of its own, and the sessions to look with.
+"""Orders that the page has started, each a verb on its own thread, and the sessions for looks.
 
     planning ─► asking ─► working ─► ended
        └───────────┴─────────┴────────▲
 
-The verb shows its plan, asks its question and reports its progress as on a terminal; the page reads it and answers.
+The verb shows its plan, asks its question and reports progress as on a terminal. The page reads this and answers.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from smart_redriver.oncall.terminal.terminal import Advance, Interrupts, Termina
 from smart_redriver.oncall.terminal.words import stamp
 from smart_redriver.oncall.verbs.declarations import Verb
 
-#: A plan that nobody answers to is out of date.
+#: After this time, a plan without an answer is out of date.
 PATIENCE_SECONDS = 900.0
 _DECLINED = "Nothing was changed."
-#: How soon a stop is heard by work that only waits.
+#: How soon work that only waits notices a stop.
 _PART_SECONDS = 0.5
 
 Sleep = Callable[[float], None]
@@ -55,7 +55,7 @@ class Line:
 
 
 class StopButton(Interrupts):
-    """A button in the place of Ctrl-C: work ends after the letters in hand."""
+    """A button instead of Ctrl-C: work ends after the letters in hand."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,9 +73,9 @@ class StopButton(Interrupts):
         self.came = True
 
     def between(self, sleep: Sleep) -> Sleep:
-        """The same sleep in short parts: work that does not look for the button ends in between, when it is pressed.
+        """Sleep in short parts, so that pressing the button also ends work that does not check it.
 
-        That raises KeyboardInterrupt, as Ctrl-C does there.
+        The sleep then raises KeyboardInterrupt, as after Ctrl-C.
         """
 
         def sleep_in_parts(seconds: float) -> None:
@@ -90,9 +90,9 @@ class StopButton(Interrupts):
 
 @dataclass(kw_only=True)
 class Task(Terminal):
-    """One order: what was said so far, and what is asked.
+    """One order: its output so far, and its question.
 
-    `version` rises with each change of it; `file` is where it keeps letters as they were.
+    `version` rises with each change. `file` is where it keeps letters as they were.
     """
 
     queue: str
@@ -120,13 +120,13 @@ class Task(Terminal):
     _changed: Condition = field(default_factory=Condition)
 
     def keep(self, file: Path) -> None:
-        """Tell the page where letters are kept as they were."""
+        """Show the page where letters are kept as they were."""
         self.file = file.name
 
     def begin(
         self, act: Callable[[], Exit], finally_do: Callable[[Exception | None], None]
     ) -> None:
-        """Let the verb run. `finally_do` is told the fault that ended it, if one did."""
+        """Run the verb. `finally_do` gets the fault that ended it, if any."""
         Thread(target=self._run, args=(act, finally_do), name=self.id, daemon=True).start()
 
     def _run(self, act: Callable[[], Exit], finally_do: Callable[[Exception | None], None]) -> None:
@@ -143,18 +143,18 @@ class Task(Terminal):
             self.state, self.code, self.fault = State.ENDED, code, sentence and self.spare(sentence)
             self.question = self.expected = self.other = None
 
-    # What the verb tells, from its own thread.
+    # Output of the verb, from its own thread.
 
     def say(self, text: str = "") -> None:
-        """Tell the page."""
+        """Show the page this text."""
         self._tell("say", text)
 
     def plan(self, text: str) -> None:
-        """Tell the page what is about to happen."""
+        """Show the page what is about to happen."""
         self._tell("plan", text)
 
     def warn(self, text: str) -> None:
-        """Tell the page what went wrong or was skipped."""
+        """Show the page what went wrong or was skipped."""
         self._tell("warn", text)
 
     def result(self, value: Any) -> None:
@@ -163,7 +163,7 @@ class Task(Terminal):
             self.value = value
 
     def confirm(self, question: str, *, expected: str = "yes", other: str | None = None) -> bool:
-        """Ask the page, and wait for its answer; whether it is the other one. Raises Refused where it is neither."""
+        """Ask the page, wait for its answer, and return whether it is `other`. Raises Refused if it is neither."""
         with self._changing():
             self.state, self.question, self.expected = State.ASKING, self.spare(question), expected
             self.other = other
@@ -188,7 +188,7 @@ class Task(Terminal):
 
     @contextmanager
     def progress(self, what: str, total: int | None) -> Iterator[Advance]:
-        """Let the page show how far it is."""
+        """Let the page show the progress."""
         with self._changing():
             self.progressing, self.total, self.done = what, total, 0
         try:
@@ -212,10 +212,10 @@ class Task(Terminal):
             self.version += 1
             self._changed.notify_all()
 
-    # What the page asks and answers, from threads of the server.
+    # Requests and answers of the page, from threads of the server.
 
     def answer(self, text: str, *, to: str) -> None:
-        """Answer this question. Raises Refused where it is not asked: two clicks are no answer to the next one."""
+        """Answer this question. Raises Refused if it is not asked now: a second click must not answer the next one."""
         with self._changed:
             if self.state is not State.ASKING or self._answer is not None or self.question != to:
                 raise Refused("That is not asked, or it was answered already.")
@@ -223,18 +223,18 @@ class Task(Terminal):
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """End it: a question is answered with no, work ends after the letters in hand."""
+        """End the order: a question is answered with no, and work ends after the letters in hand."""
         self.stop_button.press()
         with self._changed:
             self._changed.notify_all()
 
     def wait(self, beyond: int, seconds: float) -> None:
-        """Wait until there is something new, for so long at most."""
+        """Wait until there is something new, for at most `seconds`."""
         with self._changed:
             self._changed.wait_for(lambda: self.version > beyond, seconds)
 
     def wait_for_end(self, seconds: float) -> bool:
-        """Wait until it has ended, for so long at most; whether it has."""
+        """Wait until it has ended, for at most `seconds`. Returns whether it has."""
         with self._changed:
             return self._changed.wait_for(lambda: self.state is State.ENDED, seconds)
 
@@ -263,7 +263,7 @@ class Task(Terminal):
             }
 
 
-#: So many are remembered, and so many may be under way.
+#: How many orders are remembered, and how many may be under way.
 KEPT = 50
 AT_ONCE = 8
 #: Time for the letters in hand, and to give back the lease.
@@ -271,14 +271,14 @@ _ENDING_SECONDS = 60.0
 
 
 class Tasks:
-    """Orders by their id, the last of them."""
+    """The latest orders, by id."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, Task] = {}
         self._lock = Lock()
 
     def add(self, task: Task) -> None:
-        """Remember one. Raises Refused where too many are under way: plans that nobody answers to."""
+        """Remember an order. Raises Refused if too many are under way, such as plans that nobody answers."""
         with self._lock:
             if sum(one.state is not State.ENDED for one in self._tasks.values()) >= AT_ONCE:
                 raise Refused(f"{AT_ONCE} orders are under way. Answer or stop one of them first.")
@@ -288,7 +288,7 @@ class Tasks:
                 del self._tasks[old]
 
     def get(self, task_id: str) -> Task:
-        """One of them. Raises Refused."""
+        """Return the order with this id. Raises Refused."""
         with self._lock:
             if task_id not in self._tasks:
                 raise Refused("There is no such order. The history tells what was done.")
@@ -300,7 +300,7 @@ class Tasks:
             return list(reversed(self._tasks.values()))
 
     def close(self) -> None:
-        """Stop all and wait for what is in hand, as Ctrl-C does with the command."""
+        """Stop all orders and wait for the letters in hand, as Ctrl-C does with the command."""
         for one in self.all():
             one.stop()
         for one in self.all():
@@ -309,7 +309,7 @@ class Tasks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One request: what its path names, and what it says."""
+    """One request: the names in its path, and its values."""
 
     path: Mapping[str, str]
     said: Mapping[str, Any]
@@ -317,7 +317,7 @@ class Asked:
 
 @dataclass(kw_only=True)
 class Console:
-    """The tools of the addresses' handlers."""
+    """What the handlers of addresses need."""
 
     sessions: Sessions
     is_read_only: bool = False
@@ -333,14 +333,15 @@ class Console:
         return self.sessions.of(asked.path["queue"], self.notepad())
 
     def get_ready(self) -> None:
-        """Open the clients, which botocore builds slowly, before the page asks.
-        What goes wrong the page will be told.
+        """Open the clients before the page asks, because botocore builds them slowly.
+
+        The page will get any fault.
         """
         with suppress(RedriverError, Refused):
             looks.each(self.sessions.all(self.notepad()))
 
     def order(self, verb: Verb, asked: Asked) -> dict[str, Any]:
-        """Let a verb begin; its plan follows."""
+        """Start a verb. Its plan follows."""
         if self.is_read_only:
             raise Refused("This console was started with --read-only.")
         looking = self.session(asked)

@@ -1,4 +1,4 @@
-"""The page's views of queues and letters, by the same verbs as the command's `--json`."""
+"""The page's views of queues and letters, from the same verbs as the command's `--json`."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ from smart_redriver.oncall.verbs.show import Wanted, show
 
 MOST_LETTERS = 1_000
 MOST_PEEKED = 200
-#: Characters of a line of a consumer's log: a page of 50 lines of a megabyte each helps nobody.
+#: The most characters of a line in a consumer's log: 50 lines of a megabyte each would help nobody.
 _LONGEST_LINE = 4_000
 _TREND = timedelta(hours=6)
 _TREND_PARTS = 24
-#: The beginnings of the names of files that `delete`, `edit`, `undo` and `export` write.
+#: How the names of files begin that `delete`, `edit`, `undo` and `export` write.
 _KEPT = ("deleted", "edited", "undone", "exported")
 
 LETTERS_OPTIONS = (
@@ -64,13 +64,11 @@ DAYS_OPTIONS = (verb("history").option("days"),)
 
 
 def status(session: Session) -> dict[str, Any]:
-    """One queue at a glance: as `redrive status --json` has it, and as its screen does.
-    Raises CallFailed and Refused.
-    """
+    """One queue at a glance, as in `redrive status --json` and on its screen. Raises CallFailed and Refused."""
     snapshot = take_snapshot(session)
     for fault in snapshot.unknown.values():
         call, _, code = fault.partition(": ")
-        if code in LOGIN_HELPS:  # a page of things not read would hide that all it takes is a login
+        if code in LOGIN_HELPS:  # a page of unread values would hide that a login is enough
             raise CallFailed(call, code)
     facts = [
         {"name": one.name, "text": session.terminal.spare(one.text), "tone": _tone(one.tone)}
@@ -104,7 +102,7 @@ def causes(session: Session, shelf: Shelf) -> dict[str, Any]:
 
 
 def _trends(read: Read) -> Mapping[tuple[str | None, str | None], list[int]]:
-    """Letters by the part of the last hours in which they got stuck, the oldest part first."""
+    """Count letters by the part of the last hours in which they got stuck, the oldest part first."""
     found: defaultdict[tuple[str | None, str | None], list[int]] = defaultdict(
         lambda: [0] * _TREND_PARTS
     )
@@ -118,7 +116,7 @@ def _trends(read: Read) -> Mapping[tuple[str | None, str | None], list[int]]:
 
 
 def letters(session: Session, shelf: Shelf, given: Mapping[str, Any]) -> dict[str, Any]:
-    """A page of letters as the ledger has them, the newest first; a search of bodies looks at letters."""
+    """A page of letters from the ledger, the newest first. A search in bodies looks at the letters."""
     place = given.get("place", "parked")
     if place not in ("parked", "dlq"):
         raise Misused(f"place {place!r} is neither parked nor dlq.")
@@ -164,7 +162,7 @@ def _found(
 
 
 def _named(found: list[Entry], part: str) -> list[Entry]:
-    """Return entries with the text in their original or current id."""
+    """Return entries with this text in their original or current id."""
     return [one for one in found if part in one.original_id or part in one.current_id]
 
 
@@ -174,7 +172,7 @@ def _behind(found: list[Entry], cursor: tuple[datetime, str]) -> list[Entry]:
 
 def _letter_to_json(entry: Entry, waits: Waits | None) -> dict[str, Any]:
     told = entry_to_json(entry)
-    del told["history"]  # one letter's page has it
+    del told["history"]  # the letter's own page has it
     wait = waits.letter(entry) if waits else None
     return told | {"queue": entry.queue, "waits": wait.to_json() if wait else None}
 
@@ -205,7 +203,7 @@ def peeked(session: Session, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def letter(session: Session, message_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """One letter: its journey, its last failure, its content."""
+    """One letter: its history, its last failure, its content."""
     wanted = Wanted(look=given.get("look", 100))
     told = _told(session, lambda: show(session, message_id, wanted))
     ledger, failure, message = told["ledger"], told["failure"], told["message"]
@@ -222,7 +220,7 @@ def letter(session: Session, message_id: str, given: Mapping[str, Any]) -> dict[
 
 
 def consumer_log(session: Session, message_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The consumer's log about a letter, as `redrive show --logs` has it. It receives no letter."""
+    """The consumer's log about a letter, as in `redrive show --logs`. Receives no letter."""
     wanted = Wanted(look=0, logs=True, log_group=given.get("log_group"))
     told = _told(session, lambda: show(session, message_id, wanted))
     if log := told["log"]:
@@ -248,7 +246,7 @@ def findings(session: Session) -> dict[str, Any]:
 
 
 def files() -> list[dict[str, Any]]:
-    """The files of letters that this console, or the command in the same folder, kept."""
+    """The files of letters that this console wrote, or the command in the same folder."""
     kept = (one for kind in _KEPT for one in Path().glob(f"{kind}-*.jsonl"))
     return [
         {"name": one.name, "bytes": one.stat().st_size}
@@ -269,6 +267,6 @@ def _notepad(session: Session) -> Notepad:
 
 
 def each(sessions: Sequence[Session]) -> list[dict[str, Any]]:
-    """The status of each queue, some at once. Raises CallFailed and Refused."""
+    """The status of each queue, some in parallel. Raises CallFailed and Refused."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(status, sessions))

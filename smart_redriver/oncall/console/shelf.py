@@ -1,8 +1,8 @@
-"""The page's memory while people look: one person's sessions, the ledger's stuck letters, and the terminal that
-collects a verb's result.
+"""The page's memory while people look: one person's sessions, the ledger's stuck letters, and a terminal that collects
+a verb's result.
 
-The ledger is read once for all requests within a few seconds. Otherwise each part of a page that updates itself
-would scan the whole ledger every time.
+The ledger is read once for all requests within a few seconds. Otherwise each part of a page that updates itself would
+scan the whole ledger every time.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from smart_redriver.oncall.letters.ledger_scan import stuck_entries
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.terminal import Terminal
 
-#: An answer is shown for so long, and for so many times as long as it took to read.
+#: How long an answer is shown: this time or, if longer, this multiple of the time that it took to read.
 _SECONDS = 5.0
 _TIMES_ITS_READING = 10
-#: So long the next pages of a search are those of the same look.
+#: How long the next pages of a search come from the same look.
 _SEARCH_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Entries without their history, the newest first, and when they were read."""
+    """Entries without their history, the newest first, and the time when they were read."""
 
     at: datetime
     entries: tuple[Entry, ...]
@@ -54,19 +54,19 @@ class _Kept:
 
 
 class Shelf:
-    """Entries read from each queue's ledger, and results of searches through bodies."""
+    """Entries from each queue's ledger, and results of searches in bodies."""
 
     def __init__(self) -> None:
         self._kept: dict[str, _Kept] = {}
         self._searches: dict[tuple[str, object], tuple[float, list[Entry]]] = {}
         self._locks: defaultdict[str, Lock] = defaultdict(Lock)
-        #: How often it was told to forget: what was being read meanwhile may be of before.
+        #: How often it had to forget: a read that was under way then may be out of date.
         self._changes = 0
 
     def of(self, session: Session) -> Read:
-        """The stuck letters of a queue, as of a moment ago. Raises CallFailed."""
+        """The stuck letters of a queue, as they were a moment ago. Raises CallFailed."""
         queue = session.place.queue
-        with self._locks[queue]:  # who comes meanwhile takes what is being read
+        with self._locks[queue]:  # others wait, and then use this read
             kept = self._kept.get(queue)
             if kept is None or time.monotonic() >= kept.fresh_until:
                 began, changes = time.monotonic(), self._changes
@@ -79,7 +79,7 @@ class Shelf:
             return kept.read
 
     def search(self, queue: str, wanted: object, find: Callable[[], list[Entry]]) -> list[Entry]:
-        """Search, or repeat the result of a moment ago: looking at letters costs receives."""
+        """Search, or return the result of a moment ago, because looking at letters costs receives."""
         with self._locks[f"search {queue}"]:
             until, found = self._searches.get((queue, wanted), (0.0, []))
             if time.monotonic() >= until:
@@ -88,11 +88,11 @@ class Shelf:
                 if changes == self._changes:
                     self._searches = {
                         (queue, wanted): (time.monotonic() + _SEARCH_SECONDS, found)
-                    }  # the last one's: it may be large
+                    }  # only the last result: it may be large
             return found
 
     def forget(self, queue: str) -> None:
-        """Read anew: something was changed."""
+        """Read again next time, because something was changed."""
         self._changes += 1
         self._kept.pop(queue, None)
         self._searches.clear()
@@ -106,12 +106,12 @@ def _read(session: Session) -> Read:
 
 
 def moment_of(entry: Entry) -> datetime:
-    """Return the time when the letter came to its place, as far as the ledger tells."""
+    """Return the time when the letter came to its place, as far as the ledger knows."""
     return entry.parked_at or entry.first_seen
 
 
 def place_in_line(entry: Entry) -> tuple[datetime, str]:
-    """The order of letters: a list can continue behind a place, whatever came or went meanwhile."""
+    """The sort key of letters. A list can continue after a place, even if letters came or went meanwhile."""
     return moment_of(entry), entry.original_id
 
 
@@ -126,11 +126,11 @@ class Notepad(Terminal):
     warnings: list[str] = field(default_factory=list)
 
     def say(self, text: str = "") -> None:
-        """Keep what people are told."""
+        """Keep text for people."""
         self.said.append(self.spare(text))
 
     def plan(self, text: str) -> None:
-        """Keep it: who looks plans nothing, but may be told what it cost."""
+        """Keep the text: a look has no plan, but may state its cost."""
         self.say(text)
 
     def warn(self, text: str) -> None:
@@ -142,14 +142,14 @@ class Notepad(Terminal):
         self.value = value
 
     def confirm(self, question: str, *, expected: str = "yes", other: str | None = None) -> bool:
-        """Refuse: whoever looks is not asked."""
+        """Refuse, because a look asks nothing."""
         del expected, other
         raise Refused(f"{question} Nobody is asked here. Nothing was changed.")
 
 
-#: Outputs of a stack change with a deployment.
+#: Outputs of a stack change only with a deployment.
 _KNOWN_FOR_SECONDS = 30.0
-#: Codes of AWS, or botocore, for credentials that another login would mend.
+#: Error codes of AWS or botocore for credentials that another login would fix.
 LOGIN_HELPS = frozenset(
     {
         "ExpiredToken",
@@ -168,7 +168,7 @@ LOGIN_HELPS = frozenset(
 
 
 class Sessions:
-    """Opens a session for each request, after the one that the command was started with."""
+    """Opens a session for each request, modelled on the command's own."""
 
     def __init__(self, first: Session) -> None:
         self._first = first
@@ -187,12 +187,12 @@ class Sessions:
         return [self._session(place, terminal) for place in self._all_places()]
 
     def of(self, queue: str, terminal: Terminal) -> Session:
-        """The session for one queue. Raises CallFailed, and Refused for one that the stack has not."""
+        """The session for one queue. Raises CallFailed, and Refused for a queue that the stack does not have."""
         places = choose_places(self._all_places(), queue)
         return replace(self._session(places[0], terminal), queue=queue)
 
     def forget(self, fault: Exception) -> None:
-        """Look again for what may have changed, now that something failed: the stack, or the person's login."""
+        """After a failure, look again for what may have changed: the stack, or the person's login."""
         with self._lock:
             self._known_until = 0.0
             if isinstance(fault, CallFailed) and fault.code in LOGIN_HELPS:

@@ -1,4 +1,4 @@
-"""One queue's last hours: what passes did and found out, what people did, how depths and deliveries went."""
+"""One queue's last hours: what passes did and found, what people did, and the course of depths and deliveries."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from smart_redriver.oncall.verbs.options import Kind, Option
 
 OPTIONS = (Option(name="hours", about="So many hours back.", kind=Kind.WHOLE, least=1, most=24),)
 _HOURS = 3
-#: A chart has about so many points, whatever it spans.
+#: A chart has about this many points, regardless of its span.
 _POINTS = 180
-#: The headline while letters are out for less time than an outcome takes: it comes and goes with each batch.
+#: A headline that comes and goes with each batch: letters are out for less time than an outcome takes.
 _AT_FIRST = "outcome is not due yet"
-#: Each share is of the last minutes: of one alone it jumps, as what is deleted in it was received before.
+#: Each share covers the last minutes. In a single minute it jumps, because messages deleted in it were received before.
 _SMOOTHED_OVER = timedelta(minutes=5)
-#: A day has a figure each eight minutes.
+#: A chart of a day has a figure every eight minutes.
 _HOLDS = timedelta(minutes=10)
 _DECIDED = ("SUCCESS", "FAILURE")
 _FIGURES = re.compile(r"[\d:,.%-]+")
@@ -37,7 +37,7 @@ _TONES = {
 }
 
 
-#: As a `Course`; None: from then on there is no figure.
+#: Like a `Course`. None means that there is no figure from then on.
 _Broken = list[tuple[datetime, float | None]]
 
 
@@ -55,7 +55,7 @@ def timeline(session: Session, hours: int = _HOURS) -> dict[str, Any]:
     now = session.clock()
     start, deployment = now - timedelta(hours=hours), session.place.deployment
     for service in ("logs", "cloudwatch", "dynamodb", "lambda"):
-        session.aws.client(service)  # one after another, see `take_snapshot`
+        session.aws.client(service)  # one by one, see `take_snapshot`
     with Asking() as ask:
         asked: dict[str, Callable[[], Answer[Any]]] = {
             "passes": ask(lambda: passes_between(session, start, now)),
@@ -91,7 +91,7 @@ def _all_events(
 
 
 def depth_courses(session: Session, hours: int = _HOURS) -> dict[str, Any]:
-    """Read the course of the depths of DLQ and parking lot, for a sparkline. Raises CallFailed."""
+    """Read the course of the depths of the DLQ and the parking lot, for a sparkline. Raises CallFailed."""
     now = session.clock()
     start, deployment = now - timedelta(hours=hours), session.place.deployment
     found = courses(session.aws, deployment, start, now, timedelta(minutes=5))
@@ -104,9 +104,10 @@ def depth_courses(session: Session, hours: int = _HOURS) -> dict[str, Any]:
 def _shares(
     found: Mapping[str, Course], passes: Sequence[EndedPass], now: datetime
 ) -> dict[str, _Broken]:
-    """The share that succeeded, from 0 to 1, by what it is a share of.
+    """The shares of successes, from 0 to 1, by what they are shares of.
 
-    A queue's deliveries say most of the consumer: live messages are among them. Where none are counted, verdicts do.
+    A queue's deliveries say most about the consumer, because they include live messages. Verdicts are used
+    if deliveries are not counted.
     """
     told = [
         (one.at.replace(second=0, microsecond=0), one.report)
@@ -126,19 +127,19 @@ def _shares(
 
 
 def _judged(report: Mapping[str, Any]) -> tuple[int, int]:
-    """The verdicts that fell in a pass: successes, and all that were decided."""
+    """Count a pass's verdicts: successes, and all that were decided."""
     fell = [one["verdict"] for one in report.get("verdicts") or ()]
     return fell.count("SUCCESS"), sum(map(fell.count, _DECIDED))
 
 
 def _reported(report: Mapping[str, Any]) -> tuple[int, int]:
-    """The letters that consumers told of in a pass: those that succeeded, and all."""
+    """Count the letters that consumers reported in a pass: successes, and all."""
     heard = report.get("heard") or {}
     return heard.get(Result.SUCCEEDED.value, 0), sum(heard.get(each.value, 0) for each in Result)
 
 
 def _share(counted: Sequence[tuple[datetime, float, float]], now: datetime) -> _Broken:
-    """Return the share of good in all over the last minutes, from (moment, good, all); None from a gap on."""
+    """Return the share of good ones over the last minutes, from (moment, good, all); None from a gap on."""
     course: _Broken = []
     seen = [(at, good, everything) for at, good, everything in counted if everything]
     first, good, everything = 0, 0.0, 0.0
@@ -148,24 +149,24 @@ def _share(counted: Sequence[tuple[datetime, float, float]], now: datetime) -> _
         while seen[first][0] <= at - _SMOOTHED_OVER:
             good, everything = good - seen[first][1], everything - seen[first][2]
             first += 1
-        # What is deleted was received a while before, perhaps in the minutes that are left out.
+        # Deleted messages were received a while before, perhaps in the minutes that are left out.
         course.append((at, min(1.0, good / everything)))
     _end(course, now)
     return course
 
 
 def _end(course: _Broken, now: datetime) -> None:
-    """End the course where its last figure is too old to hold still."""
+    """End the course if its last figure is too old to be valid."""
     if course and now - course[-1][0] > _HOLDS:
         course.append((course[-1][0] + _HOLDS, None))
 
 
 def _spans(passes: Sequence[EndedPass], start: datetime, now: datetime) -> list[dict[str, Any]]:
-    """The states that the first source queue's circuit was in, as passes found and left it: the oldest first."""
+    """The states of the first source queue's circuit as passes found and left it, the oldest first."""
     spans: list[dict[str, Any]] = []
     for one in passes:
         circuit = (one.report.get("circuits") or [{}])[0]
-        # What differs from how the last pass left it, a person has changed since. A dry run changes nothing.
+        # If it differs from how the last pass left it, a person has changed it. A dry run changes nothing.
         for state in (circuit.get("before"), None if is_dry(one.report) else circuit.get("after")):
             if state and (not spans or spans[-1]["state"] != state):
                 at = one.at if spans else start
@@ -175,7 +176,7 @@ def _spans(passes: Sequence[EndedPass], start: datetime, now: datetime) -> list[
 
 
 def _period(hours: int) -> timedelta:
-    """Whole minutes, as CloudWatch wants them."""
+    """The period in whole minutes, as CloudWatch requires."""
     return timedelta(minutes=max(1, round(hours * 60 / _POINTS)))
 
 
@@ -205,7 +206,7 @@ def _events(session: Session, ended: EndedPass) -> Iterator[dict[str, Any]]:
 
 
 def _seen(session: Session, passes: Sequence[EndedPass]) -> Iterator[dict[str, Any]]:
-    """The headlines that passes found, where another one came: not where only its figures changed."""
+    """The headlines that passes found, whenever the headline changed: not when only its figures did."""
     before = ""
     for one in passes:
         text = one.report.get("headline") or ""

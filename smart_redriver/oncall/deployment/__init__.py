@@ -1,1 +1,1 @@
-"""The deployment, and how the command reaches it."""
+"""The deployment, and access to it for the command."""

@@ -1,7 +1,7 @@
-"""The AWS clients of one command: the caller's credentials, opened when first used, every call counted.
-Answers may be missing: status is for when things are wrong.
+"""The AWS clients of one command: with the caller's credentials, opened at first use, and with every call counted.
 
-Botocore's clients and not boto3's, which are the same at twice the start-up time.
+Answers may be missing, because people ask for the status when things are wrong. The clients are botocore's, not
+boto3's, which are the same but take twice as long to start.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Answer(Generic[T]):
 
 
 def ask(question: Callable[[], T]) -> Answer[T]:
-    """The answer to one question; a refusal is an answer, too."""
+    """The answer to one question. A refusal is an answer, too."""
     try:
         return Answer(value=question())
     except CallFailed as failed:
@@ -45,7 +45,7 @@ def ask(question: Callable[[], T]) -> Answer[T]:
 
 
 class Asking:
-    """Questions under way at the same time. Enter it, ask, then read the futures."""
+    """Asks questions in parallel. Enter it, ask, then read the futures."""
 
     def __init__(self, width: int = 12) -> None:
         self._pool = ThreadPoolExecutor(width)
@@ -57,7 +57,7 @@ class Asking:
         self._pool.shutdown()
 
     def __call__(self, question: Callable[[], T]) -> Callable[[], Answer[T]]:
-        """Begin to ask; calling what comes back waits for the answer."""
+        """Begin to ask. Call the returned function to wait for the answer."""
         return self._pool.submit(ask, question).result
 
 
@@ -70,7 +70,7 @@ Connect = Callable[[str], Any]
 class Caller:
     """Credentials, Region and endpoint of the caller; None leaves one to the caller's environment.
 
-    For a home among several, the Region of its profile goes before that of the environment, which is one for all.
+    For one of several homes, its profile's Region takes precedence over the environment's, which is the same for all.
     """
 
     profile: str | None = None
@@ -80,7 +80,7 @@ class Caller:
 
 
 class Aws:
-    """Clients by service, and how often each operation was called."""
+    """Clients by service, and the number of calls of each operation."""
 
     def __init__(self, connect: Connect) -> None:
         self.calls: Counter[str] = Counter()
@@ -97,7 +97,7 @@ class Aws:
         return self.client("dynamodb")
 
     def client(self, service: str) -> Any:
-        """The client of a service; its calls raise CallFailed and nothing else. Raises CallFailed."""
+        """The client of a service. Its calls raise only CallFailed. Raises CallFailed."""
         with self._lock:
             if service not in self._clients:
                 from smart_redriver.engine.aws.clients import naming
@@ -107,16 +107,16 @@ class Aws:
             return self._clients[service]
 
     def counting_anew(self) -> Aws:
-        """The same clients, for somebody whose calls are counted by themselves."""
+        """The same clients with a count of calls of their own."""
         return Aws(lambda service: self.client(service).bare)
 
     def logged_in_anew(self) -> Aws:
-        """Clients whose credentials are looked for once more: whose had expired may have logged in since."""
+        """Clients that look for credentials again: a person whose login had expired may have logged in since."""
         again = getattr(self._connect, "again", None)
         return Aws(again() if again else self._connect)
 
     def elsewhere(self, home: str) -> Aws:
-        """Clients for another home, named by profile, /Region or both. Raises Misused where nobody can go there."""
+        """Clients for another home, named by profile, /Region or both. Raises Misused if they can't go there."""
         go = getattr(self._connect, "elsewhere", None)
         if go is None:
             raise Misused("There is no other home from here.")
@@ -124,7 +124,7 @@ class Aws:
 
     @property
     def region(self) -> str | None:
-        """The Region that is asked; None before the first client is there."""
+        """The Region that the clients call; None before there is a client."""
         for client in self._clients.values():
             return client.region
         return None
@@ -161,20 +161,20 @@ class _Counted:
             try:
                 with naming(operation):
                     return act(**request)
-            except (ResponseParserError, LookupError) as fault:  # something else than AWS answers
+            except (ResponseParserError, LookupError) as fault:  # something other than AWS answers
                 raise CallFailed(operation, ResponseParserError.__name__, str(fault)) from fault
 
         return call
 
 
 def connect_as(caller: Caller) -> Connect:
-    """Clients with the caller's credentials. What is wrong with those is raised at the first use."""
+    """Clients with the caller's credentials. A fault in those is raised at first use."""
     return _Connecting(caller)
 
 
 @dataclass
 class _Connecting:
-    """Opens clients with the credentials that were found when the first was opened."""
+    """Opens clients with the credentials that were found for the first one."""
 
     caller: Caller
 
@@ -185,11 +185,11 @@ class _Connecting:
         return botocore.session.Session(profile=self.caller.profile)
 
     def again(self) -> _Connecting:
-        """The same, with credentials that are looked for anew."""
+        """The same, but looks for credentials again."""
         return _Connecting(self.caller)
 
     def elsewhere(self, home: str) -> _Connecting:
-        """The same for PROFILE, PROFILE/REGION or /REGION: what a home's name does not say of these stays as it is."""
+        """The same for PROFILE, PROFILE/REGION or /REGION. A part that the home's name does not have stays the same."""
         profile, _, region = home.rpartition("/")
         if not _REGION.fullmatch(region):  # a profile's own name may have slashes in it
             profile, region = home, ""
@@ -205,7 +205,7 @@ class _Connecting:
 
     @property
     def _region(self) -> str | None:
-        """Botocore itself looks at AWS_DEFAULT_REGION only, unlike everything else that AWS makes."""
+        """Also look at AWS_REGION: unlike everything else by AWS, botocore itself reads only AWS_DEFAULT_REGION."""
         own = self._session.get_scoped_config().get("region") if self.caller.is_home else None
         return self.caller.region or own or os.environ.get("AWS_REGION") or None
 
@@ -215,11 +215,11 @@ class _Connecting:
 
         config = Config(
             connect_timeout=3,
-            # `run` waits for a whole pass; everything else answers in a second or is asked again.
+            # `run` waits for a whole pass. Everything else answers within a second or is asked again.
             read_timeout=300 if service == "lambda" else 10,
             retries={
                 "mode": "standard",
-                # A pass must not be started again because its answer was slow.
+                # A slow answer must not start another pass.
                 "total_max_attempts": 1 if service == "lambda" else 3,
             },
             max_pool_connections=32,

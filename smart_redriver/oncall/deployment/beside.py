@@ -1,4 +1,4 @@
-"""A deployment that a file describes, where a process runs the passes beside its queue: `--stack orders.toml`."""
+"""A deployment that a file describes, in which a process runs the passes beside its queue: `--stack orders.toml`."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from smart_redriver.oncall.terminal.exits import Misused, Refused
 #: No stack has a dot in its name.
 _ENDS = ".toml"
 
-#: The services that a state table in DynamoDB needs: DynamoDB, and the one that says who calls it.
+#: The services that a state table in DynamoDB needs: DynamoDB, and the one that says who the caller is.
 _OF_THE_STATE = ("dynamodb", "sts")
 
 
 def is_file(stack: str) -> bool:
-    """Whether what is named is no stack, but a file."""
+    """Whether the name is a file's, and not a stack's."""
     return stack.endswith(_ENDS)
 
 
 def read_file(file: Path) -> ProcessFile:
-    """Read the file that configures passes of a process. Raises Misused."""
+    """Read the file that configures a process's passes. Raises Misused."""
     try:
         tables = tomllib.loads(file.read_text())
     except OSError as error:
@@ -47,7 +47,7 @@ def read_file(file: Path) -> ProcessFile:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Connects as a file says: to its state table, and to nothing else of AWS but what that needs."""
+    """Connects as a file says: in AWS, only to its state table and to what that needs."""
 
     file: Path
     connect: Connect
@@ -65,14 +65,14 @@ class Beside:
         return state if service == "dynamodb" else _not_on_aws("the state is a file")
 
     def again(self) -> Beside:
-        """The same, with credentials that are looked for anew."""
+        """The same, but looks for credentials again."""
         renewed: Callable[[], Connect] | None = getattr(self.connect, "again", None)
         return Beside(self.file, renewed()) if renewed else self
 
 
 @dataclass(frozen=True, slots=True)
 class _Absent:
-    """A client of what is not there: every call of it fails with a `fault`, and says why."""
+    """A client of an absent service: every call fails with `fault`, and says why."""
 
     fault: Callable[[str], Exception]
 

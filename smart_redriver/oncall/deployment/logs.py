@@ -1,4 +1,4 @@
-"""Reads what a log group of CloudWatch Logs holds of a span of time: bounded, since somebody waits for it."""
+"""Reads a span of time from a CloudWatch Logs log group, within bounds because a person waits for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from smart_redriver.oncall.deployment.session import Session
 
-#: A page may hold nothing and yet not be the last: it ends where a second of searching did.
+#: A page may be empty and still not be the last: it ends after a second of searching.
 #: https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_FilterLogEvents.html
 MOST_PAGES = 20
 
@@ -20,7 +20,7 @@ MOST_PAGES = 20
 class Query:
     """A search in the logs.
 
-    `pattern` is CloudWatch's filter pattern, all lines for an empty one; `streams`, all streams for none.
+    `pattern` is CloudWatch's filter pattern; an empty one matches all lines. Without `streams`, all are searched.
     """
 
     group: str
@@ -43,7 +43,7 @@ class Query:
         return request
 
     def command(self) -> str:
-        """The same for the AWS command line, quoted for a shell."""
+        """The same query for the AWS CLI, quoted for a shell."""
         words = ["aws", "logs", "filter-log-events", "--log-group-name", self.group]
         if self.streams:
             words += ["--log-stream-names", *self.streams]
@@ -64,7 +64,7 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The newest lines, oldest first. `left_off`: there are more than these."""
+    """The newest lines, oldest first. `left_off`: there are more lines."""
 
     lines: tuple[LogLine, ...]
     left_off: bool
@@ -77,7 +77,7 @@ def _any(_: LogLine) -> bool:
 def read_log(
     session: Session, query: Query, *, most: int, selection: Callable[[LogLine], bool] = _any
 ) -> Found:
-    """The newest `most` lines that are `selected`, among those that could be searched. Raises CallFailed."""
+    """The newest `most` lines that are `selected`, as far as the log could be searched. Raises CallFailed."""
     request, logs = query.to_request(), session.aws.client("logs")
     newest: deque[LogLine] = deque(maxlen=most)
     seen = 0

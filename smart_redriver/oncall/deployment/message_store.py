@@ -1,6 +1,6 @@
-"""The store of a deployment's letters for people: `queues` of SQS, or that of another backend.
+"""The store of a deployment's letters for people: `queues` for SQS, or another backend's.
 
-What a pass needs of either is the same (`smart_redriver.engine.passes.ports`). This is what people ask for beyond that.
+A pass needs the same of every store (`smart_redriver.engine.passes.ports`). This is what people need beyond that.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KINDS: Mapping[TargetKind, str] = {
     TargetKind.TOPIC: "an SNS topic",
     TargetKind.WEB: "an HTTP endpoint",
 }
-#: Why a letter is given back to nobody.
+#: Why a letter is not given back.
 UNFIT: Mapping[Unfit, str] = {
     Unfit.UNKNOWN_ORIGIN: "it names no listed target or topic as its origin",
     Unfit.INCOMPLETE: "it does not hold what its target was given, or never failed",
@@ -49,9 +49,7 @@ class Operation(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stuck:
-    """Letters that died of one cause; None where nobody said of what. `since`:
-    when the first of them was first seen.
-    """
+    """Letters that failed for one cause; None if the cause is unknown. `since`: when the first was first seen."""
 
     cause: str | None
     in_dlq: int = 0
@@ -62,14 +60,14 @@ class Stuck:
 
 
 class MessageStore(Protocol):
-    """The store of letters, and its differences. Everything raises CallFailed, or Refused if the store is out of reach.
+    """The store of letters. Everything raises CallFailed, or Refused if the store is out of reach.
 
     Attributes:
-        dead_letters, parking_lot: for looks, with bodies as far as people read them.
-        sources: what letters go back to.
-        connection: what a pass made here works with.
-        finds_by_id: a letter is found by its id at once, held or not, and looking for it changes nothing.
-        keeps_rows: a letter is a row: its body alone can be edited, and a file brings it back as the row that it was.
+        dead_letters, parking_lot: for looks, with as much of the bodies as people read.
+        sources: where letters go back to.
+        connection: for a pass that runs here.
+        finds_by_id: finds a letter by its id at once, even a held one, and without changing anything.
+        keeps_rows: a letter is a row. Only its body can be edited, and a file restores it as the same row.
 
     """
 
@@ -89,41 +87,41 @@ class MessageStore(Protocol):
     def letters_in(
         self, *, dlq: bool, ids: Collection[str], whole: bool, contains: str | None
     ) -> DeadLetters:
-        """The DLQ or the parking lot, or where that can be had of it the letters of these ids, or with this text in
-        their bodies, alone.
+        """The DLQ or the parking lot. If the store can select, only letters with these ids or this text in the body.
 
-        `whole`: with whole bodies, for whoever does something with them.
+        `whole`: with whole bodies, for a caller that uses them.
         """
         ...
 
     def ledger(self, out_of: DeadLetters, ledger: Ledger) -> Ledger:
-        """The ledger, with what else is known of letters out of there."""
+        """The ledger, with what else is known about letters in that queue."""
         ...
 
     def facts(self, *, dlq: bool, exactly: bool) -> QueueFacts:
-        """Return the facts of DLQ or parking lot; an exact number of letters may take longer."""
+        """Return the facts of the DLQ or the parking lot. An exact number of letters may take longer."""
         ...
 
     def keep(
         self, letters: Sequence[Letter], *, dlq: bool
     ) -> tuple[list[Letter], list[EntryFault]]:
-        """Letters with all that a file has to hold to bring them back, and those of which that can't be read.
+        """Letters with everything that a file needs to bring them back, and faults of those that can't be read.
 
-        Those that are gone are left out.
+        Letters that are gone are left out.
         """
         ...
 
     def remove(self, letters: Sequence[Letter], *, dlq: bool) -> list[EntryFault]:
-        """Delete letters; what comes back is still there."""
+        """Delete letters. Returns faults for those that are still there."""
         ...
 
     def still_there(self, letters: Sequence[Letter], *, dlq: bool) -> set[str]:
-        """MessageIds of the letters that are there for certain; none where nobody can know."""
+        """Message ids of the letters that are certainly there; none if that can't be known."""
         ...
 
     def nowhere(self, entries: Iterable[Entry]) -> set[str]:
-        """Original ids of the letters that are nowhere any more for certain, whatever the ledger says;
-        none where nobody can know.
+        """Original ids of the letters that certainly no longer exist, regardless of the ledger.
+
+        None of them if that can't be known.
         """
         ...
 
@@ -140,7 +138,7 @@ class MessageStore(Protocol):
         ...
 
     def beginning(self, typed: str) -> str | None:
-        """Return the beginning of the id that a person means by a part of it; None for a whole id."""
+        """Return the beginning of an id that a person typed in part; None for a complete id."""
         ...
 
     def cost(self, receives: int, seen: int) -> str:
@@ -148,15 +146,15 @@ class MessageStore(Protocol):
         ...
 
     def unknown(self, message_id: str, looked_at: int) -> str:
-        """The message about a letter that the ledger does not know, and that a look at so many letters did not find."""
+        """The message about a letter that neither the ledger nor a look at `looked_at` letters found."""
         ...
 
     def refusal(self, operation: Operation) -> str | None:
-        """Say why that can't be done here, and what can; None if it can."""
+        """Say why the operation is not possible here, and what is; None if it is possible."""
         ...
 
 
 def refuse_unless(letter_store: MessageStore, operation: Operation) -> None:
-    """Raise Refused, saying what can be done instead, where an operation is not possible."""
+    """Raise Refused if an operation is not possible, and say what can be done instead."""
     if why := letter_store.refusal(operation):
         raise Refused(why)

@@ -1,4 +1,4 @@
-"""Reads metrics of the queues from CloudWatch. For a queue outside of SQS, each pass writes the figures."""
+"""Reads metrics of the queues from CloudWatch. For a queue outside SQS, each pass writes the figures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _AGE = "ApproximateAgeOfOldestMessage"
 
 
 def age_of_oldest(aws: Aws, queue_url: str, now: datetime) -> timedelta | None:
-    """The age of a queue's oldest message, since it came there; None while there is no figure. Raises CallFailed."""
+    """How long a queue's oldest message has been there; None while there is no figure. Raises CallFailed."""
     query = _query("oldest", "AWS/SQS", _name(queue_url), _AGE, "Maximum", timedelta(minutes=1))
     answer = aws.client("cloudwatch").get_metric_data(
         StartTime=now - timedelta(minutes=15),
@@ -25,22 +25,22 @@ def age_of_oldest(aws: Aws, queue_url: str, now: datetime) -> timedelta | None:
     return timedelta(seconds=values[0]) if values else None
 
 
-#: Metrics of the messages in a queue, by the names that a course has.
+#: Metrics of the messages in a queue, by the names of courses.
 _DEPTHS = {
     "dead_letters": ("dlq", "ApproximateNumberOfMessagesVisible", "Maximum"),
     "parked": ("lot", "ApproximateNumberOfMessagesVisible", "Maximum"),
 }
-#: Metrics of the messages that a source queue delivered, and of those that were deleted.
+#: Metrics of the messages that a source queue delivered, and of deleted ones.
 _DELIVERIES = {
     "delivered": ("source", "NumberOfMessagesReceived", "Sum"),
     "deleted": ("source", "NumberOfMessagesDeleted", "Sum"),
 }
 
-#: The same as each pass counts them. The namespace is `smart_redriver.engine.aws.metrics`'s, which needs Powertools.
+#: The same as counted by each pass. The namespace is `smart_redriver.engine.aws.metrics`'s, which needs Powertools.
 _OWN = "SmartRedriver"
 _OWN_DEPTHS = {"dead_letters": "DeadLetters", "parked": "ParkedLetters"}
 
-#: Figures by the moments from which they are, the oldest first.
+#: Figures with their times, the oldest first.
 Course = list[tuple[datetime, float]]
 
 
@@ -49,7 +49,7 @@ def courses(
 ) -> Mapping[str, Course]:
     """Read the course of a queue's depths and deliveries from CloudWatch, by name. Raises CallFailed.
 
-    Neither a target nor a queue outside of SQS has deliveries that could be asked for.
+    Targets and queues outside SQS have no delivery figures to ask for.
     """
     queries = _as_passes_count if deployment.location else _of_queues
     answer = aws.client("cloudwatch").get_metric_data(

@@ -1,8 +1,8 @@
-"""The re-drivers of a stack, by its outputs, and which of them is meant.
+"""The re-drivers of a stack, by its outputs, and the choice among them.
 
-Each construct writes one output, such as `OrdersRedriver`: an object in JSON that `read_outputs` takes apart.
-The stack of this repository with queues of its own has an output for each value instead, as had the edition before.
-Any other output belongs to the app around the construct.
+Each construct writes one output, such as `OrdersRedriver`: a JSON object that `read_outputs` takes apart. This
+repository's stack with queues of its own has one output for each value instead, as the previous edition did. Any other
+output belongs to the app around the construct.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from smart_redriver.oncall.terminal.words import shortened
 _FURTHER_SOURCES = "FurtherSourceQueueUrls"
 #: The origin of a DLQ that SQS does not fill, and hosts of targets at addresses that are not public.
 _ORIGIN, _PRIVATE_HOSTS = "RedriveOrigin", "RedrivePrivateHosts"
-#: Where consumers report; a stack of the first edition has none.
+#: The queue that consumers report to; a stack of the first edition has none.
 _OUTCOMES = "OutcomeQueueUrl"
 #: The name of such a queue.
 _QUEUE = "RedriveQueue"
@@ -35,7 +35,8 @@ def deployment_of(
     stack: str, outputs: Mapping[str, str], prefix: str, needed: Callable[[str], str]
 ) -> Deployment:
     """The deployment that the outputs beginning with `prefix` describe.
-    `needed` raises Refused for one that is missing.
+
+    `needed` raises Refused for a missing one.
     """
     location = _told_location(stack, prefix, outputs)
     if location is None:
@@ -63,7 +64,7 @@ def _of_queues(
 
 
 def _told_location(stack: str, prefix: str, outputs: Mapping[str, str]) -> Location | None:
-    """Read the place of a queue outside of SQS; None for a DLQ in SQS. Raises Refused for an unknown kind."""
+    """Read the place of a queue outside SQS; None for a DLQ in SQS. Raises Refused for an unknown kind."""
     for output, backend in LOCATIONS.items():
         if (told := outputs.get(prefix + output)) is not None:
             reader: LocationReader = backend.load("location")
@@ -95,17 +96,16 @@ def _told_targets(
     return origin, targets
 
 
-#: A sentence with two hundred names in it is read by nobody.
+#: Nobody reads a sentence with two hundred names in it.
 _NAMES_TOLD = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """One queue's re-driver: its queues and table, and what else the stack says of it.
+    """One queue's re-driver: its queues and table, and what else the stack says about it.
 
-    `prefix` is what the stack puts before the names of this queue's own outputs and resources; a stack of one
-    queue has none. `alarms` begins the names of its alarms. `process`: the file that a process runs passes by, where no
-    stack is deployed.
+    `prefix` begins the names of this queue's own outputs and resources; a stack with one queue has none. `alarms`
+    begins the names of its alarms. `process`: the file that configures a process's passes, if no stack is deployed.
     """
 
     stack: str
@@ -121,14 +121,12 @@ class Place:
 
     @property
     def queue(self) -> str:
-        """The name of its first source queue or target, by which lease and audit trail know it."""
+        """The name of its first source queue or target, which names its lease and audit trail."""
         return self.deployment.queue_name
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The names of all source queues that share its DLQ, or of its targets, the first one first:
-        each has a circuit.
-        """
+        """The names of all source queues that share its DLQ, or of its targets, in their order. Each has a circuit."""
         return self.deployment.source_names
 
     @property
@@ -137,20 +135,21 @@ class Place:
         return self.deployment.origin
 
     def target(self, name: str) -> Target | None:
-        """The target of this name; None for a source queue."""
+        """The target with this name; None for a source queue."""
         return next((one for one in self.deployment.targets if one.name == name), None)
 
     @property
     def alarms_known_as(self) -> tuple[str, ...]:
-        """The beginnings of its alarms' names. A stack without this value made its one queue,
-        and gave them its own name.
+        """The beginnings of its alarms' names.
+
+        A stack without this value made its one queue itself, and its alarms' names begin with its own.
         """
         first, *further = self.sources
         return (self.alarms or (first if self.prefix else self.stack), *further)
 
 
 def place_beside(file: str, process: ProcessFile) -> Place:
-    """The place that a file describes."""
+    """The deployment that a file describes."""
     return Place(
         stack=file,
         deployment=process.deployment,
@@ -162,10 +161,10 @@ def place_beside(file: str, process: ProcessFile) -> Place:
 def find_places(
     cloudformation: Any, stack: str, where: Callable[[], str], warn: Callable[[str], None]
 ) -> tuple[Place, ...]:
-    """The re-driver of each queue of `stack`, and of the stacks that it tells of, by name.
+    """The re-driver of each queue of `stack`, and of the stacks that it names, by name.
 
-    What can't be read of the others is told by `warn`. Raises Refused, saying `where` there is no such stack,
-    and CallFailed.
+    If another stack can't be read, `warn` says so. Raises Refused, saying `where` there is no such stack, and
+    CallFailed.
     """
     outputs = find_outputs(cloudformation, stack, where)
     others = beside(stack, outputs)
@@ -201,7 +200,7 @@ def read_places(stack: str, outputs: Mapping[str, str]) -> tuple[Place, ...]:
 def choose_places(places: Sequence[Place], queue: str | None) -> tuple[Place, ...]:
     """Return the places that `queue` names, by the name in the list of queues or a source queue's; all for None.
 
-    Raises Refused when it names none.
+    Raises Refused if it names none.
     """
     if queue is None:
         return tuple(places)
@@ -217,7 +216,7 @@ def choose_places(places: Sequence[Place], queue: str | None) -> tuple[Place, ..
 
 
 def choose_place(places: Sequence[Place], queue: str | None) -> Place:
-    """The one that `queue` names; the only one for None. Raises Refused when none or several could be meant."""
+    """The place that `queue` names; the only one for None. Raises Refused if none or several match."""
     selection = choose_places(places, queue)
     if len(selection) > 1:
         raise Refused(
@@ -227,7 +226,7 @@ def choose_place(places: Sequence[Place], queue: str | None) -> Place:
 
 
 def choose_source(place: Place, queue: str | None) -> str:
-    """The source queue of `place` that `queue` names; the only one, if it has one. Raises Refused otherwise."""
+    """The source queue of `place` that `queue` names, or its only one. Raises Refused otherwise."""
     wanted = _plain(queue or "")
     selection = [
         name
@@ -243,7 +242,7 @@ def choose_source(place: Place, queue: str | None) -> str:
 
 
 def _spoken(place: Place) -> list[str]:
-    """The names of its source queues, in full and as people are shown them."""
+    """The names of its source queues, in full and as people see them."""
     return [*place.sources, *(shortened(name, place.stack) for name in place.sources)]
 
 
@@ -274,19 +273,18 @@ def _place(stack: str, outputs: Mapping[str, str], prefix: str) -> Place:
         function=output("RedriveFunctionName"),
         log_group=output("RedriveLogGroupName"),
         mode=output("RedriveMode"),
-        # A re-driver without monitoring says so by an empty text: the topics of its neighbour are not its own.
+        # A re-driver without monitoring has an empty value: its neighbour's topics are not its own.
         warning_topic=output("WarningTopicArn") or None,
         paging_topic=output("PagingTopicArn") or None,
         alarms=output("RedriveAlarms"),
     )
 
 
-#: How the output of a construct ends; the queue's name is before it.
+#: The end of the name of a construct's output, after the queue's name.
 _OF_A_QUEUE = "Redriver"
-#: A field that each object in such an output has, and an app's own JSON has not.
+#: A field that each object in such an output has. An app's own JSON does not have it.
 _MARK = "RedriveFunctionName"
-#: Names all stacks of an app in this account and Region, separated by spaces; the first one's output, where there are
-#: several.
+#: All stacks of an app in this account and Region, separated by spaces. The first of several stacks has this output.
 _STACKS = "RedriverStacks"
 #: The output of a DLQ that SQS fills.
 SOURCE = "SourceQueueUrl"
@@ -297,8 +295,9 @@ LOCATIONS = {one.output: one for one in BACKENDS.values() if one.output}
 
 
 def find_outputs(cloudformation: Any, stack: str, where: Callable[[], str]) -> dict[str, str]:
-    """The outputs of `stack`, each value by itself. Raises Refused, saying `where` there is no such stack,
-    and CallFailed.
+    """The outputs of `stack`, one for each value.
+
+    Raises Refused, saying `where` there is no such stack, and CallFailed.
     """
     try:
         found = cloudformation.describe_stacks(StackName=stack).get("Stacks")
@@ -318,10 +317,10 @@ def find_outputs(cloudformation: Any, stack: str, where: Callable[[], str]) -> d
 
 
 def read_outputs(outputs: Mapping[str, str]) -> dict[str, str]:
-    """The outputs, each value by itself: `OrdersSourceQueueUrl` for what `OrdersRedriver` holds as `SourceQueueUrl`.
+    """The outputs, one for each value: `OrdersSourceQueueUrl` for the value `SourceQueueUrl` of `OrdersRedriver`.
 
-    Where a construct wrote such an object, an output `LegacySourceQueueUrl` without `LegacyRedriveFunctionName` is the
-    app's own and names no queue of ours.
+    If a construct wrote such an object, an output `LegacySourceQueueUrl` without `LegacyRedriveFunctionName` belongs to
+    the app and names no queue of a re-driver.
     """
     told = {
         key.removesuffix(_OF_A_QUEUE): own
@@ -347,7 +346,7 @@ def _is_of_the_app(key: str, outputs: Mapping[str, str]) -> bool:
 
 
 def beside(stack: str, outputs: Mapping[str, str]) -> tuple[str, ...]:
-    """The other stacks of the app in this account and Region, which the first of them tells of."""
+    """The other stacks of the app in this account and Region. The first stack names them."""
     return tuple(one for one in outputs.get(_STACKS, "").split() if one != stack)
 
 

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from smart_redriver.engine.wiring import Connection
     from smart_redriver.oncall.deployment.session import Session
 
-#: The beginning of an id as SQS gives them, long enough to mean one letter, and not a whole one.
+#: The beginning of an id of SQS: long enough to mean one letter, but not complete.
 _SHORT = re.compile(r"[0-9a-f]{6,8}(-[0-9a-f-]{0,26})?")
 _TOO_SHORT = re.compile(r"[0-9a-f]{1,5}")
 
 
 class Queues:
-    """The queues of one DLQ. `reach`: how its targets are reached."""
+    """The queues of one DLQ. `reach`: access to its targets."""
 
     finds_by_id = False
     keeps_rows = False
@@ -82,11 +82,11 @@ class Queues:
         whole: bool,  # noqa: ARG002
         contains: str | None,  # noqa: ARG002
     ) -> DeadLetters:
-        """The queue: SQS hands out what it likes, and all of it."""
+        """Return the queue: SQS can't hand out selected messages or parts of them."""
         return self.dead_letters if dlq else self.parking_lot
 
     def ledger(self, out_of: DeadLetters, ledger: Ledger) -> Ledger:  # noqa: ARG002
-        """The ledger knows all that is known."""
+        """Return the ledger: it has all that is known."""
         return ledger
 
     def facts(self, *, dlq: bool, exactly: bool) -> QueueFacts:  # noqa: ARG002
@@ -99,7 +99,7 @@ class Queues:
         *,
         dlq: bool,  # noqa: ARG002
     ) -> tuple[list[Letter], list[EntryFault]]:
-        """A message is all there is of a letter."""
+        """Keep the messages: there is nothing more to a letter."""
         return list(letters), []
 
     def remove(self, letters: Sequence[Letter], *, dlq: bool) -> list[EntryFault]:
@@ -107,11 +107,11 @@ class Queues:
         return (self.dead_letters if dlq else self.parking_lot).delete(letters)
 
     def still_there(self, letters: Sequence[Letter], *, dlq: bool) -> set[str]:  # noqa: ARG002
-        """A delete without an answer may have been carried out."""
+        """Return none: a delete without an answer may have been carried out."""
         return set()
 
     def nowhere(self, entries: Iterable[Entry]) -> set[str]:  # noqa: ARG002
-        """A message that nobody is handed may be hidden."""
+        """Return none: a message that no receive returns may be hidden."""
         return set()
 
     def age_of_oldest(self, now: datetime) -> timedelta | None:
@@ -127,7 +127,7 @@ class Queues:
         return None
 
     def beginning(self, typed: str) -> str | None:
-        """Six characters are enough."""
+        """Return it if it has at least six characters."""
         return typed if _SHORT.fullmatch(typed) else None
 
     def cost(self, receives: int, seen: int) -> str:
@@ -138,7 +138,7 @@ class Queues:
         return f"{cost}; the receive count of {letters(seen)} rose by one. All are visible again."
 
     def unknown(self, message_id: str, looked_at: int) -> str:
-        """A whole id may find it, or a longer look."""
+        """Say that a complete id or a longer look may find it."""
         if _TOO_SHORT.fullmatch(message_id):
             return (
                 f"{message_id} was not found: the beginning of an id needs six characters at least."
@@ -149,7 +149,7 @@ class Queues:
         )
 
     def refusal(self, operation: Operation) -> str | None:  # noqa: ARG002
-        """A message can be sent anew with any content, and to any queue."""
+        """Refuse nothing: a message can be sent anew with any content, and to any queue."""
         return None
 
 

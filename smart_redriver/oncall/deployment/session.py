@@ -36,14 +36,14 @@ _Kept = TypeVar("_Kept", bound=_Closing)
 
 
 class Connections:
-    """The connections of all sessions of one command, one of each kind, each opened at its first use."""
+    """The connections of all sessions of one command: one of each kind, opened at its first use."""
 
     def __init__(self, *known: _Closing) -> None:
         self._known: dict[type[_Closing], _Closing] = {type(one): one for one in known}
         self._lock = Lock()
 
     def of(self, kind: type[_Kept]) -> _Kept:
-        """The one of this kind, or of a kind of it."""
+        """The connection of this kind, or of a subclass of it."""
         with self._lock:
             known = next((one for one in self._known.values() if isinstance(one, kind)), None)
             return cast("_Kept", known or self._known.setdefault(kind, kind()))
@@ -62,9 +62,9 @@ def wall_clock() -> datetime:
 
 @dataclass(kw_only=True)
 class Session:
-    """One run of one command. Everything that can fail does so when it is first asked for.
+    """One run of one command. Everything that can fail does so at first use.
 
-    `known_place` is the queue that was chosen already.
+    `known_place` is the queue, if it was chosen already.
     """
 
     aws: Aws
@@ -78,20 +78,20 @@ class Session:
 
     @cached_property
     def place(self) -> Place:
-        """The one queue's deployment. Raises Refused, where the stack has several and none is named, and CallFailed."""
+        """The queue's deployment. Raises Refused if the stack has several and none is named, and CallFailed."""
         from smart_redriver.oncall.deployment.places import choose_place
 
         return self.known_place or choose_place(self._places, self.queue)
 
     @cached_property
     def source(self) -> str:
-        """The name of the one source queue whose circuit is meant. Raises as `place`, and where several could be."""
+        """The name of the selected source queue. Raises as `place` does, and Refused if several match."""
         from smart_redriver.oncall.deployment.places import choose_source
 
         return choose_source(self.place, self.queue)
 
     def each_queue(self) -> list[Session]:
-        """A session for each queue that is meant: the one that is named, else all. Raises Refused and CallFailed."""
+        """A session for each selected queue: the named one, else all. Raises Refused and CallFailed."""
         from smart_redriver.oncall.deployment.places import choose_places
 
         if self.known_place is not None:
@@ -110,18 +110,18 @@ class Session:
         return find_places(cloudformation, self.stack, self._where, self.terminal.warn)
 
     def new_file(self, what: str) -> Path:
-        """A file for letters, named by what was done to them and when; the terminal is told."""
+        """A file for letters, named by what was done to them and when. The terminal notes it."""
         file = Path(f"{what}-{self.clock():%Y%m%dT%H%M%SZ}.jsonl")
         self.terminal.keep(file)
         return file
 
     def signed(self, done: str, reason: str) -> str:
-        """A note about a change, its author and reason, for a letter's history or a circuit."""
+        """A note with a change, its author and its reason, for a letter's history or a circuit."""
         return f"{done} by {self.who}" + (f": {reason}" if reason else "")
 
     @cached_property
     def letter_store(self) -> MessageStore:
-        """The store of the letters, of any kind. Raises as `place` does."""
+        """The store of the letters, for any backend. Raises as `place` does."""
         from smart_redriver.engine.config.backends import BACKENDS
 
         made: MessageStore = BACKENDS[self.place.origin].load("letter_store")(self)
@@ -129,7 +129,7 @@ class Session:
 
     @property
     def dead_letters(self) -> DeadLetters:
-        """The DLQ. Raises as `place` does, and Refused where it can't be reached."""
+        """The DLQ. Raises as `place` does, and Refused if it can't be reached."""
         return self.letter_store.dead_letters
 
     @property
@@ -150,7 +150,7 @@ class Session:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The source queues that share the DLQ, the first one first. Raises as `dead_letters` does."""
+        """The source queues that share the DLQ, in their order. Raises as `dead_letters` does."""
         return self.letter_store.sources
 
     @property
@@ -165,7 +165,7 @@ class Session:
         return Reach(clients=client)
 
     def name_of(self, case: Case) -> str:
-        """The name of the source queue that a letter belongs to; the first one's for a letter of nobody's."""
+        """The name of the source queue that a letter belongs to; the first one for a letter that belongs to none."""
         from smart_redriver.engine.aws.queues import owner_of
 
         owner = owner_of(self.sources, source_arn=case.source_arn, metadata=case.letter.metadata)
@@ -173,7 +173,7 @@ class Session:
 
     @cached_property
     def store(self) -> StateStore:
-        """Lease and ledger of the DLQ, and the circuit of its first source; `of` has that of another."""
+        """Lease and ledger of the DLQ, and the circuit of its first source queue. `of` gives another's."""
         from smart_redriver.engine.aws.state_table import StateStore
 
         deployment = self.place.deployment
@@ -196,8 +196,9 @@ class Session:
 
     @cached_property
     def log_group(self) -> str:
-        """The log group that the function writes to. Raises as `function_configuration` does,
-        which a stack of today is not asked.
+        """The log group that the function writes to. Raises as `function_configuration` does.
+
+        Stacks of today name the log group, so that the function's configuration is not asked for.
         """
         if self.place.log_group is not None:
             return self.place.log_group
@@ -206,7 +207,7 @@ class Session:
 
     @cached_property
     def environment(self) -> Mapping[str, str]:
-        """The function's variables. Raises as `function_configuration` does, and where they can't be decrypted."""
+        """The function's variables. Raises as `function_configuration` does, and if they can't be decrypted."""
         environment = self.function_configuration.get("Environment", {})
         if refused := environment.get("Error"):
             raise Refused(
@@ -218,7 +219,7 @@ class Session:
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings of passes: those of the file, or of the function's environment. Raises as `environment` does."""
+        """The settings of passes, from the file or the function's environment. Raises as `environment` does."""
         from smart_redriver.engine.config.settings import Settings
 
         if self.place.process is not None:
@@ -227,13 +228,13 @@ class Session:
         return Settings.from_env(self.environment)
 
     def _where(self) -> str:
-        """Region and account, as far as they can be told."""
+        """Region and account, as far as they are known."""
         account = self.who.split(":")[4] if self.who.startswith("arn:") else "that nobody can tell"
         return f"{self.aws.region or 'this Region'} of account {account}"
 
     @cached_property
     def who(self) -> str:
-        """The person who gives this order: the caller's ARN, else the user of this machine."""
+        """The person who gives the order: the caller's ARN, else the user of this machine."""
         from smart_redriver.engine.errors import CallFailed
 
         try:
@@ -243,7 +244,7 @@ class Session:
 
 
 def function_of(place: Place) -> str:
-    """The function that makes the passes. Raises Refused, saying what to do instead, where a process makes them."""
+    """The function that makes the passes. Raises Refused if a process makes them, and says what to do instead."""
     if place.process is not None:
         raise Refused(
             f"No function runs these passes, but the process of `redrive run --forever {place.stack}`: it looks for "
@@ -255,7 +256,7 @@ def function_of(place: Place) -> str:
 
 
 def invoke(session: Session) -> dict[str, Any]:
-    """Let the function make one pass; its report. Raises CallFailed and Refused."""
+    """Make the function run one pass, and return its report. Raises CallFailed and Refused."""
     function = function_of(session.place)
     answer = session.aws.client("lambda").invoke(FunctionName=function, Payload=b"{}")
     payload = answer["Payload"].read()

@@ -1,1 +1,1 @@
-"""The checks of `redrive doctor`: one module for each side of a deployment, findings with remedies."""
+"""The checks of `redrive doctor`: one module for each side of a deployment, and findings with remedies."""

@@ -1,7 +1,7 @@
-"""Checks that the function's role allows each call that a pass makes, and that the keys it needs are in use.
+"""Checks that the function's role allows each call that a pass makes, and that the keys it needs are enabled.
 
-IAM's own simulator answers, so the checks send and receive nothing. The simulator does not know the policies of
-queues and keys that belong to other accounts.
+The checks ask IAM's policy simulator, so they send and receive nothing. The simulator does not know the policies of
+queues and keys in other accounts.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _DELIVER: Mapping[TargetKind, tuple[str, ...]] = {
     TargetKind.TOPIC: ("sns:Publish",),
 }
 _TIMING = ("lambda:GetFunctionConfiguration", "lambda:GetFunctionEventInvokeConfig")
-#: Whether a queue's own failed messages come to the DLQ, which is of its account and Region then.
+#: To see whether a queue's own failed messages go to the DLQ, which is then in its account and Region.
 _ASK_QUEUE = ("sqs:GetQueueAttributes",)
-#: By the last word of the name that the service's VPC endpoint has.
+#: The last word of the name of each service's VPC endpoint.
 ENDPOINTS = {
     TargetKind.FUNCTION: "lambda",
     TargetKind.DELIVERY_STREAM: "kinesis-firehose",
@@ -39,7 +39,7 @@ ENDPOINTS = {
 
 
 def calls_of(deployment: Deployment) -> Iterator[tuple[Target, tuple[str, ...]]]:
-    """Each target in AWS, with the actions on it that the function's role must have."""
+    """Yield each target in AWS, with the actions on it that the function's role must allow."""
     for target in deployment.targets:
         if calls := _DELIVER.get(target.kind):
             if deployment.origin is Origin.LAMBDA:
@@ -50,12 +50,12 @@ def calls_of(deployment: Deployment) -> Iterator[tuple[Target, tuple[str, ...]]]
 
 
 def endpoints_of(deployment: Deployment) -> list[str]:
-    """The services that targets are reached by, beside those of every pass."""
+    """The services that deliver to targets, apart from those of every pass."""
     kinds = {one.kind for one in deployment.targets}
     return [service for kind, service in ENDPOINTS.items() if kind in kinds]
 
 
-#: AWS can't restrict metrics to a resource.
+#: Access to metrics can't be restricted to a resource.
 _ALL_METRICS = "*"
 _SEND = ("sqs:SendMessage", "sqs:GetQueueAttributes")
 _TAKE = (
@@ -84,7 +84,7 @@ _KEEP = (
 
 
 def check_access(session: Session) -> Iterator[Finding]:
-    """Ask for every call of a pass. Raises CallFailed."""
+    """Check every call of a pass. Raises CallFailed."""
     deployment = session.place.deployment
     dlq = attributes_of(session, deployment.dlq_url)
     lot = attributes_of(session, deployment.parking_lot_url)
@@ -114,7 +114,7 @@ def check_access(session: Session) -> Iterator[Finding]:
 def check_calls(
     session: Session, needs: Iterable[tuple[str, tuple[str, ...]]]
 ) -> Iterator[Finding]:
-    """The state table's calls, and `needs`: actions by the ARN that they are on. Raises CallFailed."""
+    """Check the calls to the state table, and `needs`: resource ARNs with their actions. Raises CallFailed."""
     table = session.aws.dynamodb.describe_table(TableName=session.place.deployment.table_name)[
         "Table"
     ]
@@ -127,7 +127,7 @@ def check_calls(
 
 
 def _check_telling(session: Session, role: str) -> Iterator[Finding]:
-    """Ask for the call that tells others of a recovery, where somebody shares the queue's downstream."""
+    """Check the call that tells others about a recovery, if the queue has a shared downstream."""
     if not session.settings.downstream:
         return
     _, partition, _, region, account, *_ = session.function_configuration["FunctionArn"].split(":")
@@ -174,7 +174,7 @@ def _ask(
 
 
 def check_key(session: Session, key: str) -> Finding:
-    """Whether a key is in use."""
+    """Whether a key is enabled."""
     try:
         described = session.aws.client("kms").describe_key(KeyId=key)["KeyMetadata"]
     except CallFailed as failed:

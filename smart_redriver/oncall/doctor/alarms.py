@@ -46,7 +46,7 @@ def _check_actions(alarms: Sequence[Mapping[str, Any]]) -> Finding:
 def judge_topic(
     name: str, attributes: dict[str, Any], key_policy: str | None, *, setting: str = "paging_emails"
 ) -> Iterator[Finding]:
-    """Whether CloudWatch may publish to a topic, and somebody hears it: those whom `setting` names."""
+    """Whether CloudWatch may publish to a topic, and somebody subscribes to it. `setting` names the subscribers."""
     yield check(
         lets_publish(attributes.get("Policy"), "sns:publish"),
         f"Alarms may publish to {name}.",

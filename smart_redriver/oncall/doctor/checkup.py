@@ -16,7 +16,7 @@ from smart_redriver.oncall.doctor.origins import check_origin, check_targets
 from smart_redriver.oncall.doctor.passes import check_passes, check_reports, check_state
 from smart_redriver.oncall.doctor.queues import check_queues
 
-#: Looks at one side of a deployment. Raises CallFailed and Refused for what it can't do without.
+#: Looks at one side of a deployment. Raises CallFailed and Refused if it can't read something that it needs.
 Check = Callable[[Session], Iterable[Finding]]
 
 
@@ -40,7 +40,7 @@ def examine(session: Session) -> list[Finding]:
     return [one for name, answer in found for one in _findings(name, answer, remedy)]
 
 
-#: Checks where letters are in queues of SQS.
+#: The checks for letters in SQS queues.
 CHECKS: Mapping[str, Check] = {
     "queues": check_queues,
     "origin": check_origin,

@@ -1,4 +1,4 @@
-"""Findings of a check: all is well, something is wrong, or the check could not look."""
+"""Findings of a check: all is well, something is wrong, or the check was not possible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Level(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that was checked. Everything but what is good comes with a remedy."""
+    """One thing that was checked. Every finding that is not good has a remedy."""
 
     level: Level
     what: str
@@ -32,15 +32,15 @@ def good(what: str) -> Finding:
 
 
 def wrong(what: str, remedy: str) -> Finding:
-    """Something has to be fixed."""
+    """Return a finding that something has to be fixed."""
     return Finding(level=Level.WRONG, what=what, remedy=remedy)
 
 
 def unknown(what: str, remedy: str) -> Finding:
-    """A finding about something that could not be checked."""
+    """Return a finding about something that could not be checked."""
     return Finding(level=Level.UNKNOWN, what=what, remedy=remedy)
 
 
 def check(is_good: bool, what: str, otherwise: str, remedy: str) -> Finding:
-    """One finding of two."""
+    """Return a good finding, or else a wrong one."""
     return good(what) if is_good else wrong(otherwise, remedy)

@@ -1,7 +1,7 @@
-"""Checks that a function in a VPC reaches the services that a pass calls: endpoints, or a way to the internet.
+"""Checks that a function in a VPC reaches the services that a pass calls: by endpoints, or over the internet.
 
-Logs and metrics are not among them: Lambda itself takes them from the function's output. Nor are keys: SQS and
-DynamoDB use them on their side.
+A pass needs no way to write logs and metrics, because Lambda takes them from the function's output. It needs none to
+keys, because SQS and DynamoDB use them on their side.
 https://docs.aws.amazon.com/vpc/latest/privatelink/aws-services-privatelink-support.html
 """
 
@@ -17,7 +17,7 @@ from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.doctor.access import endpoints_of
 from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown
 
-#: Those of a DLQ in SQS. CloudWatch's metrics are `monitoring`.
+#: The services for a DLQ in SQS. `monitoring` is CloudWatch metrics.
 SERVICES = ("sqs", "dynamodb", "monitoring")
 _HTTPS = 443
 
@@ -31,7 +31,7 @@ def check_network(session: Session) -> Iterator[Finding]:
     if not vpc:
         yield good("The function is in no VPC, and reaches AWS as it is.")
         return
-    # Only here: of all services, its client takes the longest to build.
+    # Built only here, because no service's client takes longer to build.
     ec2 = session.aws.client("ec2")
     here = [{"Name": "vpc-id", "Values": [vpc]}]
     tables = tables_of(ec2.describe_route_tables(Filters=here)["RouteTables"], subnets)
@@ -44,7 +44,7 @@ def check_network(session: Session) -> Iterator[Finding]:
 def _check_endpoints(
     session: Session, vpc: str, ec2: Any, here: list[dict[str, Any]], tables: list[Resource]
 ) -> Iterator[Finding]:
-    """Each service by its endpoint, where the network leads nowhere else."""
+    """Check the endpoint of each service, for a network with no other way out."""
     place = session.function_configuration["VpcConfig"]
     endpoints = ec2.describe_vpc_endpoints(Filters=here)["VpcEndpoints"]
     doors = sorted({one["GroupId"] for each in endpoints for one in each.get("Groups", ())})
@@ -74,7 +74,7 @@ def services_of(deployment: Deployment, settings: Settings) -> tuple[str, ...]:
 
 
 def tables_of(tables: Sequence[Resource], subnets: Iterable[str]) -> list[Resource]:
-    """The route table of each subnet: its own, or else the main one of the VPC."""
+    """The route table of each subnet: its own, or else the VPC's main one."""
     own = {
         association["SubnetId"]: table
         for table in tables
@@ -94,7 +94,7 @@ def judge_endpoint(
     tables: Sequence[str],
     open_doors: Iterable[str],
 ) -> Finding:
-    """Whether one of the VPC's endpoints of a service is of use to the function."""
+    """Whether the function can use one of the VPC's endpoints for a service."""
     faults = [_fault(one, tables, set(open_doors)) for one in endpoints]
     why = "; ".join(fault for fault in faults if fault) or "there is none"
     return check(
@@ -121,8 +121,9 @@ def _fault(endpoint: Resource, tables: Sequence[str], open_doors: set[str]) -> s
 
 
 def _open_to(groups: Sequence[Resource], callers: Iterable[str]) -> set[str]:
-    """The security groups that let HTTPS in from those of ``callers``, or by address;
-    which addresses is not looked at.
+    """The security groups that let HTTPS in from the groups in ``callers`` or from any address range.
+
+    It does not check which addresses.
     """
     return {
         group["GroupId"]
@@ -145,8 +146,9 @@ def _lets_in(rule: Resource, callers: set[str]) -> bool:
 
 
 def _leads_out(table: Resource) -> bool:
-    """Whether a default route goes somewhere from where AWS can be reached: not to an internet gateway,
-    of no use to Lambda.
+    """Whether a default route leads to where AWS can be reached.
+
+    An internet gateway does not count, because Lambda can't use one.
     """
     ways = ("NatGatewayId", "TransitGatewayId", "NetworkInterfaceId", "InstanceId")
     return any(

@@ -1,7 +1,7 @@
-"""Checks that a DLQ's origin really fails to it, what its letters will look like, and that targets still exist.
+"""Checks that a DLQ's origin really sends failures to it, what its letters look like, and that targets still exist.
 
-SNS is asked about subscriptions, Lambda about functions, EventBridge about rules by their target.
-Scheduler knows no way from a DLQ or a target to its schedules.
+The checks ask SNS about subscriptions, Lambda about functions, and EventBridge about rules by their target. EventBridge
+Scheduler can't find schedules by DLQ or target.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from smart_redriver.oncall.doctor.alarms import lets_publish
 from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown, wrong
 from smart_redriver.oncall.doctor.queues import attributes_of
 
-#: How AWS says that something is not there, by whichever protocol.
+#: The error codes for something that does not exist, in any protocol.
 GONE = (
     "AWS.SimpleQueueService.NonExistentQueue",
     "NonExistentQueue",
@@ -40,7 +40,7 @@ GONE = (
 
 
 def check_targets(session: Session) -> Iterator[Finding]:
-    """Look at each target, as far as it can be asked; nothing is sent to any."""
+    """Look at each target, as far as AWS can be asked about it. Sends nothing to any target."""
     deployment = session.place.deployment
     for target in deployment.targets:
         if _is_abroad(session, target):
@@ -57,7 +57,7 @@ def check_targets(session: Session) -> Iterator[Finding]:
 
 
 def _is_abroad(session: Session, target: Target) -> bool:
-    """Whether a target is in another Region than the command asks, as SNS delivers to; as far as that is known."""
+    """Whether a target is known to be in a different Region from the command's. SNS delivers across Regions."""
     here = session.aws.region
     return (
         here is not None
@@ -69,7 +69,7 @@ def _is_abroad(session: Session, target: Target) -> bool:
 def judge_web(
     target: Target, private_hosts: Collection[str], addresses: Sequence[str], fault: str
 ) -> Finding:
-    """Whether letters are posted to a URL: to public addresses, and to others where its host is named."""
+    """Whether letters are posted to a URL: always to public addresses, to others only if its host is named."""
     host = urlsplit(target.place).hostname or ""
     linked = [one for one in addresses if hands_out_credentials(ip_address(one))]
     hidden = [one for one in addresses if not is_public(ip_address(one))]
@@ -144,9 +144,10 @@ def _not_there(target: Target, failed: CallFailed) -> Finding:
     )
 
 
-#: Services that send to a DLQ in their own name, and so need its queue's policy. Lambda and Scheduler send as a role.
+#: The services that send to a DLQ in their own name, so that its policy has to allow them. Lambda and Scheduler use a
+#: role.
 _SENDERS = {Origin.SNS: "sns.amazonaws.com", Origin.EVENTBRIDGE: "events.amazonaws.com"}
-#: The key of SQS's own, whose policy lets no other service in.
+#: The AWS managed key of SQS. Its policy allows no other service.
 _KEY_OF_SQS = "alias/aws/sqs"
 _PROTOCOLS = {
     TargetKind.QUEUE: ("sqs",),
@@ -157,8 +158,9 @@ _PROTOCOLS = {
 
 
 def check_origin(session: Session) -> Iterator[Finding]:
-    """Ask for each target who fails to the DLQ; nothing where SQS does.
-    Raises CallFailed where the DLQ can't be looked at.
+    """Check for each target that its failures go to the DLQ. Checks nothing if the origin is SQS.
+
+    Raises CallFailed if the DLQ can't be looked at.
     """
     deployment = session.place.deployment
     if deployment.origin is Origin.SQS:
@@ -170,7 +172,7 @@ def check_origin(session: Session) -> Iterator[Finding]:
 
 
 def judge_senders(dlq: Mapping[str, Any], origin: Origin) -> Iterator[Finding]:
-    """Whether the DLQ takes letters from SNS or EventBridge: what it does not, they drop."""
+    """Whether the DLQ accepts letters from SNS or EventBridge. They drop a letter that it does not accept."""
     if (service := _SENDERS.get(origin)) is None:
         return
     name = dlq["QueueArn"].rpartition(":")[2]
@@ -190,7 +192,7 @@ def judge_senders(dlq: Mapping[str, Any], origin: Origin) -> Iterator[Finding]:
 def judge_subscription(
     attributes: Mapping[str, str], target: Target, dlq_arn: str, *, is_only_one: bool
 ) -> Iterator[Finding]:
-    """A subscription: confirmed, of this target, and failing to this DLQ."""
+    """Whether a subscription is confirmed, belongs to this target, and sends failures to this DLQ."""
     name = f"The subscription of {target.name}"
     yield check(
         attributes.get("PendingConfirmation", "false") == "false",
@@ -224,7 +226,7 @@ def judge_subscription(
 
 
 def judge_function(target: Target, dlq_arn: str, destinations: Mapping[str, str]) -> Finding:
-    """A function whose failed invocations fill the DLQ; `destinations` are where they go, by what says so."""
+    """Whether a function's failed invocations go to the DLQ. `destinations` has where they go, by the setting."""
     ways = [way for way, arn in destinations.items() if arn == dlq_arn]
     elsewhere = ", ".join(f"{way} {arn}" for way, arn in destinations.items()) or "nothing"
     return check(
@@ -254,8 +256,9 @@ def _check_subscription(session: Session, target: Target, dlq_arn: str) -> Itera
 
 
 def _check_function(session: Session, target: Target, dlq_arn: str) -> Iterator[Finding]:
-    """Check a function. Its configuration, which people need not be allowed to read,
-    is read only if its destination is not this DLQ.
+    """Check a function.
+
+    Its configuration is read only if its destination is not this DLQ, because people may not be allowed to read it.
     """
     client = session.aws.client("lambda")
     try:
@@ -271,7 +274,8 @@ def _check_function(session: Session, target: Target, dlq_arn: str) -> Iterator[
 
 
 def _on_failure(client: Any, target: Target) -> dict[str, str]:
-    """Return a function's on-failure destination; none if it has no settings of asynchronous invocations.
+    """Return a function's on-failure destination; none if it has no settings for asynchronous invocation.
+
     Raises CallFailed.
     """
     try:
@@ -309,7 +313,7 @@ def _fails_to(client: Any, rule: str, target: Target, dlq_arn: str) -> bool:
 
 
 def _pages(ask: Callable[..., Any], what: str, **request: str) -> Iterator[Any]:
-    """All pages of a list. Raises CallFailed."""
+    """Yield the items of all pages of a list. Raises CallFailed."""
     while True:
         page = ask(**request)
         yield from page.get(what, ())

@@ -1,4 +1,4 @@
-"""Checks that the re-driver can work: schedule, last pass, state table, pauses, and the way of consumers' reports."""
+"""Checks that the re-driver can work: schedule, last pass, state table, pauses, and how consumers' reports arrive."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ def check_mode(session: Session) -> Finding:
 
 
 def check_circuits(session: Session) -> Iterator[Finding]:
-    """Look at the circuits, and at what people ordered. Raises CallFailed and Refused."""
+    """Look at the circuits, and at people's orders. Raises CallFailed and Refused."""
     circuits = {name: session.store.of(name).load_circuit() for name in session.place.sources}
     for name in circuits:
         yield good(f"The circuit of {name} can be read.")
-    if first := circuits[session.place.queue]:  # it keeps the pause of all that share the DLQ
+    if first := circuits[session.place.queue]:  # it keeps the pause for all that share the DLQ
         yield judge_pause(first.orders, session.clock())
 
 
 def judge_pause(orders: Orders, now: datetime) -> Finding:
-    """A pause without an end is one that people forget."""
+    """Whether there is a pause without an end: people forget such a pause."""
     if orders.pauses(now) and orders.paused_until is None:
         return wrong(
             f"Paused without an end, by {orders.by}: {orders.reason}.", "`redrive resume` ends it."
@@ -65,12 +65,12 @@ def judge_pause(orders: Orders, now: datetime) -> Finding:
     return good("It is not paused without an end.")
 
 
-#: Missed passes that are no accident any more; the alarm on silence counts the same.
+#: How many missed passes are a fault. The alarm on silence uses the same number.
 _MISSED = 3
 
 
 def check_passes(session: Session) -> Iterator[Finding]:
-    """Look at schedule and log. Raises CallFailed and Refused."""
+    """Look at the schedule and the log. Raises CallFailed and Refused."""
     yield _judge_schedule(schedule_state(session))
     last = last_pass(session)
     yield judge_last_pass(last, session.settings.schedule_minutes, session.clock())
@@ -79,7 +79,7 @@ def check_passes(session: Session) -> Iterator[Finding]:
 
 
 def judge_last_pass(last: EndedPass | None, schedule_minutes: int, now: datetime) -> Finding:
-    """Whether the last pass was within three times the rhythm of an idle queue."""
+    """Whether the last pass was within three times the interval of an idle queue."""
     remedy = "`redrive run` runs one now and shows why it fails; `redrive logs` shows what the function logged."
     if last is None:
         return wrong("No pass has ended within the last day.", remedy)
@@ -91,7 +91,7 @@ def judge_last_pass(last: EndedPass | None, schedule_minutes: int, now: datetime
 
 
 def judge_report(report: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield the calls that AWS refused the last pass, which makes every call that it needs sooner or later."""
+    """Yield the calls that AWS refused in the last pass. Sooner or later, a pass makes every call that it needs."""
     faults = report.get("faults") or {}
     if not faults:
         yield good("AWS refused the last pass nothing.")
@@ -126,14 +126,14 @@ def _judge_schedule(state: str | None) -> Finding:
     )
 
 
-#: As long as the alarm `ReportsUnread` waits by default, or for two looks at an idle queue.
+#: The default wait of the alarm `ReportsUnread`. If two looks at an idle queue take longer, that applies instead.
 LONGEST_UNREAD = timedelta(hours=1)
 _VARIABLE = "OUTCOME_QUEUE_URL"
 _GONE = ("QueueDoesNotExist", "NonExistentQueue", "AWS.SimpleQueueService.NonExistentQueue")
 
 
 def check_reports(session: Session) -> Iterator[Finding]:
-    """Look at the outcome queue, its reader, and who ever reported. Raises CallFailed and Refused."""
+    """Look at the outcome queue, its reader, and which consumers ever reported. Raises CallFailed and Refused."""
     url = session.place.deployment.outcome_queue_url
     if not url:
         yield good("Consumers have nowhere to report to: the stack has no outcome queue yet.")
@@ -157,14 +157,14 @@ def check_reports(session: Session) -> Iterator[Finding]:
     oldest = age_of_oldest(session.aws, url, session.clock())
     yield judge_unread(oldest, session.settings.schedule_minutes)
     if session.place.deployment.targets:
-        return  # what a target was given carries nothing that its consumer could report on
+        return  # a target's consumer gets nothing that it could report on
     for source in session.place.sources:
         circuit = session.store.of(source).load_circuit()
         yield judge_heard(source, circuit.heard_at if circuit else None, session.clock())
 
 
 def judge_unread(oldest: timedelta | None, schedule_minutes: int) -> Finding:
-    """Return the age of the oldest unread report; None if there is none."""
+    """Whether reports are read in time. `oldest` is the age of the oldest unread one; None if there is none."""
     waits = oldest or timedelta()
     return check(
         waits <= max(LONGEST_UNREAD, 2 * timedelta(minutes=schedule_minutes)),
@@ -175,7 +175,7 @@ def judge_unread(oldest: timedelta | None, schedule_minutes: int) -> Finding:
 
 
 def judge_heard(source: str, heard_at: datetime | None, now: datetime) -> Finding:
-    """Whether the consumer of a source queue has ever reported of a redriven letter; it need not."""
+    """Whether the consumer of a source queue has ever reported on a redriven letter. It does not have to."""
     if heard_at is None:
         return good(
             f"No consumer of {source} has reported on a redriven letter yet; "

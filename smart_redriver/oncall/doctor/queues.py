@@ -13,11 +13,11 @@ from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown,
 
 Attributes = Mapping[str, Any]
 
-#: Messages that an event source mapping hands out together, where it was not told otherwise.
+#: The default number of messages that an event source mapping hands out together.
 _DEFAULT_BATCH_SIZE = 10
 
-#: For how long a DLQ has to keep letters, in seconds: a letter is saved in the last eighth of it, by a pass that comes
-#: each minute and may take four.
+#: The shortest retention of a DLQ, in seconds. A letter is saved in the last eighth of it, by a pass that comes each
+#: minute and may take four.
 _LEAST_KEPT = 3_600
 
 
@@ -37,7 +37,7 @@ def check_queues(session: Session) -> Iterator[Finding]:
 
 
 def judge_source(source: Attributes, dlq: Attributes) -> Iterator[Finding]:
-    """A source queue and its DLQ, as far as they must fit each other."""
+    """Whether a source queue and its DLQ fit each other."""
     name, dlq_name = _name(source), _name(dlq)
     policy = json.loads(source.get("RedrivePolicy") or "{}")
     yield from _of_one_kind(source, dlq)
@@ -78,7 +78,7 @@ def judge_source(source: Attributes, dlq: Attributes) -> Iterator[Finding]:
 
 
 def judge_dead_letters(dlq: Attributes, lot: Attributes) -> Iterator[Finding]:
-    """DLQ and parking lot."""
+    """Check the DLQ and the parking lot."""
     name, lot_name = _name(dlq), _name(lot)
     yield from _of_one_kind(lot, dlq)
     if _is_fifo(dlq):
@@ -105,7 +105,7 @@ def judge_dead_letters(dlq: Attributes, lot: Attributes) -> Iterator[Finding]:
 
 
 def judge_reports(outcomes: Attributes) -> Iterator[Finding]:
-    """The outcome queue; what is good is told by the check of the reports themselves."""
+    """Faults of the outcome queue. The check of the reports says what is good."""
     if _is_fifo(outcomes):
         yield wrong(
             f"{_name(outcomes)} is a FIFO queue, which refuses reports: they have no message group.",
@@ -114,7 +114,10 @@ def judge_reports(outcomes: Attributes) -> Iterator[Finding]:
 
 
 def _of_one_kind(queue: Attributes, dlq: Attributes) -> Iterator[Finding]:
-    """Order is kept from end to end or not at all; and SQS moves messages only between queues of one kind."""
+    """Whether both queues are FIFO, or both standard.
+
+    Order is kept from end to end or not at all, and SQS moves messages only between queues of one kind.
+    """
     name, kind, needed = _name(queue), _kind(queue), _kind(dlq)
     yield check(
         kind == needed,
@@ -125,7 +128,7 @@ def _of_one_kind(queue: Attributes, dlq: Attributes) -> Iterator[Finding]:
 
 
 def _throughput(queue: Attributes) -> Finding:
-    """Report the throughput mode. Low throughput is no fault: it is enough for most.
+    """Report the throughput mode. Low throughput is no fault: it is enough for most queues.
 
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/high-throughput-fifo.html
     """
@@ -154,7 +157,7 @@ def judge_consumer(name: str, visibility_seconds: int, timeout_seconds: int) -> 
 
 
 def judge_batches(name: str, mapping: Mapping[str, Any]) -> Finding:
-    """Whether a message that fails leaves those alone that were taken with it.
+    """Whether a message that fails does not affect those that were received with it.
 
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html#services-sqs-batchfailurereporting
     """

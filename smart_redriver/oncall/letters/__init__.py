@@ -1,1 +1,1 @@
-"""Letters in hand: which are meant, looking at them without taking them, and how they are shown and written down."""
+"""Letters in hand: select them, look at them without taking them, show them, and write them to files."""

@@ -15,23 +15,23 @@ from smart_redriver.oncall.deployment.message_store import Stuck
 from smart_redriver.oncall.status.outlook import cause_to_json, held_in_words, since_when
 from smart_redriver.oncall.terminal.words import letters, stamp
 
-#: How a group of letters is called whose consumer reported no cause.
+#: The name of a group whose letters have no reported cause.
 NO_CAUSE = "no cause reported"
 NOT_LOOKED_AT = "which no pass has looked at yet"
 
 
 @dataclass(slots=True, kw_only=True)
 class CauseGroup:
-    """The stuck letters of one source queue that failed of one cause.
+    """The stuck letters of one source queue that failed for one cause.
 
     Attributes:
-        queue: None for letters that are in no ledger, which can be of any source.
-        cause: the class of the error; None where no consumer reported any.
-        in_dlq, parked: letters. `unlisted`: those among them that the ledger does not know.
+        queue: None for letters that are in no ledger, which can belong to any source.
+        cause: the class of the error; None if no consumer reported one.
+        in_dlq, parked: counts of letters. `unlisted`: how many of them the ledger does not know.
         since: when the first of them was first seen. `parked_since`: when the first of them was parked.
-        example: the one that was seen last.
-        circuit: what the re-driver remembers of the cause, if anything.
-        waits_with_all: the headline of the whole queue, where that does not let letters flow.
+        example: the letter that was seen last.
+        circuit: what the re-driver remembers about the cause, if anything.
+        waits_with_all: the headline of the whole queue, if it keeps letters from flowing.
 
     """
 
@@ -48,7 +48,7 @@ class CauseGroup:
 
     @classmethod
     def of(cls, queue: str, counted: Stuck) -> CauseGroup:
-        """Letters that were counted where they are; what the ledger knows of them is not asked."""
+        """A group of letters that were counted in place, without asking the ledger about them."""
         return cls(
             queue=queue,
             cause=counted.cause,
@@ -66,7 +66,7 @@ class CauseGroup:
 
     @property
     def is_unlisted(self) -> bool:
-        """Whether the ledger knows none of them, as where no pass has looked at them."""
+        """Whether the ledger knows none of the letters, for example because no pass has looked at them."""
         return self.letters > 0 and self.unlisted == self.letters
 
     @property
@@ -106,7 +106,7 @@ class CauseGroup:
         return "the next pass looks at them" if self.is_unlisted else state
 
     def line(self, now: datetime) -> str:
-        """The group in one line for whoever is on call: "212 letters, PaymentDeclined, since 03:12"."""
+        """The group in one line for the person on call: "212 letters, PaymentDeclined, since 03:12"."""
         since = since_when(self.since, now) if self.since else ""
         return ", ".join(part for part in (letters(self.letters), self.name, since) if part)
 
@@ -167,15 +167,15 @@ class ByCause:
     def know_circuits(
         self, circuits: Mapping[str, Circuit | None], headlines: Mapping[str, Headline]
     ) -> None:
-        """Let groups know the circuits of their causes, and whether the letters of their queue flow.
+        """Add to each group the circuit of its cause, and whether the letters of its queue flow.
 
-        A cause that is held is a group even while its letters are out.
+        A held cause has a group even while its letters are out.
         """
         for queue, circuit in circuits.items():
             if circuit is not None:
                 self._know_causes(queue, circuit)
         waiting = {queue: one for queue, one in headlines.items() if not one.lets_flow}
-        # A letter of no known queue may be of any: it waits where none of them lets anything flow.
+        # A letter of no known queue may belong to any: it waits if none of them lets letters flow.
         any_of = worst(waiting) if waiting and len(waiting) == len(headlines) else None
         for group in self.groups.values():
             group.waits_with_all = waiting.get(group.queue) if group.queue else any_of
@@ -192,7 +192,7 @@ class ByCause:
 
 
 def as_counted(queue: str, stuck: Iterable[Stuck]) -> ByCause:
-    """Letters by their cause as they were counted where they are."""
+    """Group letters by cause, as they were counted in place."""
     groups: dict[tuple[str | None, str | None], CauseGroup] = {
         (queue, one.cause): CauseGroup.of(queue, one) for one in stuck
     }
@@ -201,7 +201,7 @@ def as_counted(queue: str, stuck: Iterable[Stuck]) -> ByCause:
 
 
 def by_cause(entries: Iterable[Entry]) -> ByCause:
-    """Stuck letters by their cause."""
+    """Group stuck letters by cause."""
     found = ByCause()
     for entry in entries:
         found.add(entry)

@@ -1,8 +1,8 @@
 """The letters that a command selects: by id, by what they contain, by time, by cause, and by `--where`.
 
 A letter's cause is what its consumer reported, else an error attribute, else the shape of its body. `--where` is a
-JMESPath expression over a body. In JMESPath 'DE' is text and "DE" is the name of a field: `country == "DE"` compares
-two fields, and letters that have neither match, as null is null. So such an expression is refused.
+JMESPath expression over a body. In JMESPath, 'DE' is text and "DE" is the name of a field. `country == "DE"` compares
+two fields, and matches letters that have neither because null equals null. Such an expression is therefore refused.
 https://jmespath.org/specification.html#identifiers
 """
 
@@ -24,11 +24,11 @@ from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.words import parse_moment
 
 _FIELDS = ("field", "subexpression", "index_expression")
-#: Their second argument is text to look for.
+#: JMESPath functions that take the text to look for as their second argument.
 _TEXT_SEARCHES = ("contains", "starts_with", "ends_with")
 
-#: A body that is no JSON or nested deeper than Python reads, or an expression that does not fit what it found: JMESPath
-#: says so, or compares a text with a number, or rounds 1e999.
+#: Raised for a body that is not JSON or is nested deeper than Python reads, and where an expression does not fit what
+#: it found: JMESPath reports it, or compares text with a number, or rounds 1e999.
 _UNFIT = (ValueError, RecursionError, TypeError, ArithmeticError)
 
 Node = Mapping[str, Any]
@@ -36,13 +36,13 @@ Node = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A compiled expression, and what a person has to know of it before they say yes."""
+    """A compiled expression, and what a person has to know about it before they say yes."""
 
     search: Callable[[Any], Any]
     warning: str = ""
 
     def lets_through(self, body: str) -> bool:
-        """Whether it is true of a body; no JSON is no match."""
+        """Whether the expression is true for a body. A body that is not JSON does not match."""
         try:
             return bool(self.search(json.loads(body)))
         except _UNFIT:
@@ -50,7 +50,7 @@ class Where:
 
 
 def read_where(expression: str) -> Where:
-    """Compile an expression. Raises Misused for one that is none, or that has a text where a field's name belongs."""
+    """Compile an expression. Raises Misused for an invalid one, or for a quoted field name where text was meant."""
     import jmespath
     from jmespath.exceptions import JMESPathError
 
@@ -87,7 +87,7 @@ def _quoted_names(expression: str) -> Set[str]:
 
 
 def _selected_texts(node: Node, quoted: Set[str]) -> Iterator[str]:
-    """Names in quotes that stand where people write text: against another field, or as what is looked for."""
+    """Find quoted names where people mean text: compared with another field, or as the text to look for."""
     for one in _nodes(node):
         children = one["children"]
         if one["type"] == "comparator":
@@ -129,12 +129,12 @@ _TYPES = {
 
 
 def cause_in_hand(case: Case) -> str:
-    """Return the cause of a letter in hand: from the report, or the message, else the shape of its body."""
+    """Return the cause of a letter in hand: from the report, else the message, else the shape of its body."""
     return (reported_cause(case.entry) if case.entry else "") or cause_of(case.letter)
 
 
 def reported_cause(entry: Entry) -> str:
-    """Return the cause of a letter as the ledger has it; empty if it has none."""
+    """Return the cause of a letter that the ledger has; empty if it has none."""
     known = entry.cause or (entry.error if entry.status is Status.PARKED else None)
     return printable(known) if known else ""
 
@@ -164,12 +164,11 @@ class Filter:
 
     Attributes:
         contains: text that the body contains.
-        where: a JMESPath expression that is true of the body, read as JSON.
-        since, until: first seen (in the DLQ) or parked (in the parking lot) at this moment or later, or before it.
+        where: a JMESPath expression that is true for the body, read as JSON.
+        since, until: first seen (in the DLQ) or parked (in the parking lot) at or after `since`, and before `until`.
         reason: why the letter was parked. error: text within what the consumer said.
-        cause: text within the class of the error that the consumer reported,
-            or else within the cause that `redrive letters`
-            groups by; of a parked one first within what the ledger knows.
+        cause: text within the class of the error that the consumer reported, or else within the cause that
+            `redrive letters` groups by. For a parked letter, what the ledger knows comes first.
 
     """
 
@@ -188,17 +187,18 @@ class Filter:
 
     @property
     def needs_body(self) -> bool:
-        """Whether the ledger alone can't tell of any letter."""
+        """Whether the ledger alone can't decide about any letter."""
         return self.contains is not None or self.where is not None
 
     def needs_body_of(self, entry: Entry) -> bool:
-        """Whether the ledger alone can't tell of this parked letter: where nothing was reported,
-        its body has its cause.
+        """Whether the ledger alone can't decide about this parked letter.
+
+        If nothing was reported, the cause comes from the body.
         """
         return self.needs_body or (self.cause is not None and not reported_cause(entry))
 
     def lets_entry_through(self, entry: Entry) -> bool:
-        """Whether a parked letter passes, as far as the ledger can tell."""
+        """Whether a parked letter matches, as far as the ledger can tell."""
         return (
             (not reported_cause(entry) or self._lets_cause_through(reported_cause(entry)))
             and self._lets_moment_through(entry.parked_at or entry.first_seen)
@@ -207,7 +207,7 @@ class Filter:
         )
 
     def lets_through(self, case: Case) -> bool:
-        """Whether a letter in hand passes."""
+        """Whether a letter in hand matches."""
         if case.entry is not None and case.entry.status is Status.PARKED:
             is_let = self.lets_entry_through(case.entry)
         else:
@@ -219,7 +219,7 @@ class Filter:
         )
 
     def _lets_dead_letter_through(self, case: Case) -> bool:
-        """A letter that is not parked, as far as anybody knows: what its consumer said is on the letter itself."""
+        """Whether a letter that is not known to be parked matches: what its consumer said is on the letter itself."""
         first_seen = case.entry.first_seen if case.entry else case.letter.sent_at
         error = error_of(case.letter.attributes) or ""
         return (
@@ -276,7 +276,7 @@ def read_filter(
     cause: str | None = None,
 ) -> Filter:
     """The filter that a command's options describe. Raises Misused."""
-    # A shell's variable that is not set: every letter would match, or the filter count for none.
+    # An unset shell variable leaves it empty: every letter would match, or the filter would count as none.
     texts = {"--contains": contains, "--since": since, "--until": until, "--error": error}
     for option, text in (texts | {"--parked-as": parked_as, "--cause": cause}).items():
         if text is not None and not text.strip():

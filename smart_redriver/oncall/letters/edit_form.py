@@ -33,7 +33,7 @@ def write_form(letter: Letter) -> str:
 
 
 def form_of(attributes: str, body: str) -> str:
-    """The form that says so: `attributes` is their JSON."""
+    """The form of these parts: `attributes` is JSON."""
     return f"{attributes}\n{_LINE}\n{body}"
 
 
@@ -82,7 +82,7 @@ def fingerprint_of_form(form: str) -> str:
 
 
 def fingerprint_of_json(message: Mapping[str, Any]) -> str:
-    """The fingerprint of a letter as `show --json` has it."""
+    """The fingerprint of a letter as `show --json` prints it."""
     letter = Letter(
         message_id="",
         receipt_handle="",
@@ -93,7 +93,7 @@ def fingerprint_of_json(message: Mapping[str, Any]) -> str:
     return fingerprint(letter)
 
 
-#: Editors that fill a terminal, and wait for its keys for ever where there is none.
+#: Editors that fill a terminal. Without one, they wait for its keys for ever.
 _ON_SCREEN = frozenset(
     {
         "emacs",
@@ -115,7 +115,7 @@ _ON_SCREEN = frozenset(
 
 
 def own_editor(terminal: Terminal) -> Callable[[str], str]:
-    """Gives a text to the editor of the person. Raises Refused for one that needs a terminal where there is none."""
+    """Choose the person's editor. Raises Refused if it needs a terminal and there is none."""
     named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     editor = named or "vi"
     program = Path(editor.split()[0] if editor.split() else "").name

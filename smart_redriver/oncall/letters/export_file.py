@@ -1,5 +1,6 @@
-"""Files of letters, each a line of JSON with binary attributes included: written to the disk before anything happens to
-the letters in it, and read back for an import.
+"""Files of letters, one line of JSON each, with binary attributes included.
+
+A file is on the disk before anything happens to its letters. An import reads it back.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ VERSION = 1
 _NO_LETTERS = "is not a file of letters, as `redrive export` and `redrive delete` write it"
 _UNCHANGED = "Nothing was changed by this line or after it."
 
-#: Characters of the reason why a letter was parked: the ledger keeps it, and the re-driver's own words are shorter.
+#: Characters of a parking reason. The ledger keeps the reason, and the re-driver's own reasons are shorter.
 _LONGEST_REASON = 500
 
 
@@ -60,7 +61,7 @@ def letter_to_json(case: Case, queue: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A letter of a file: `queue` names the source queue that it was of, `reason` says why it had been parked."""
+    """A letter of a file: `queue` names the source queue it belonged to, `reason` says why it had been parked."""
 
     letter: Letter
     queue: str | None
@@ -97,7 +98,7 @@ def letter_from_json(fields: Any) -> Kept:
 
 
 def _source_queue(letter: Letter, told: str | None) -> str | None:
-    """The name of its queue, as SQS says it; of a target the name that the file tells, which says its kind."""
+    """The queue's name as SQS gives it; for a target, the name in the file, which includes its kind."""
     if letter.source_arn is None or (told is not None and ":" in told):
         return told
     return queue_name(letter.source_arn)
@@ -109,7 +110,7 @@ def attributes_to_json(attributes: Mapping[str, Attribute]) -> dict[str, dict[st
 
 
 def attributes_from_json(plain: Any) -> dict[str, Attribute]:
-    """The inverse. Raises ValueError naming the attribute that is wrong."""
+    """The inverse of `attributes_to_json`. Raises ValueError naming the attribute that is wrong."""
     if not isinstance(plain, dict):
         raise ValueError("attributes are an object of objects")  # noqa: TRY004 - one kind of fault for all
     return {
@@ -161,7 +162,7 @@ def _text(fields: Mapping[str, Any], name: str, *, least: int = 1) -> str:
 
 
 def _encodable(text: str, what: str) -> str:
-    """The text, which AWS can be sent. JSON can name halves of characters, and a half alone is no text."""
+    """Return the text if it can be sent to AWS. JSON can encode half a character, which alone is not text."""
     try:
         text.encode()
     except UnicodeEncodeError as fault:
@@ -170,7 +171,7 @@ def _encodable(text: str, what: str) -> str:
 
 
 class KeptFile:
-    """A file of letters, for the queue of a session. `others` are queues whose letters are to become this one's."""
+    """A file of letters for the queue of a session. Letters of the queues in `others` become letters of this queue."""
 
     def __init__(self, session: Session, path: Path, others: Sequence[str] = ()) -> None:
         self.path = path
@@ -179,7 +180,7 @@ class KeptFile:
         self._own_arns = {source.name: source.facts().arn for source in session.sources}
 
     def check(self) -> int:
-        """Read the whole of it; how many letters it has.
+        """Read the whole file and return its number of letters.
 
         Raises Refused for a line that can't be read, and for letters of a queue that is neither this one nor named.
         """
@@ -193,12 +194,12 @@ class KeptFile:
         return count
 
     def __iter__(self) -> Iterator[Kept]:
-        """Yield the file's letters, those of other queues as this queue's. Raises Refused."""
+        """Yield the file's letters; those of other queues become this queue's. Raises Refused."""
         for kept in read_lines(self.path):
             yield self._adopted(kept) if self._is_strange(kept) else kept
 
     def _is_strange(self, kept: Kept) -> bool:
-        """Whether it is of a queue of another name, or of the same name in another account or Region."""
+        """Whether it belongs to a queue with another name, or with the same name in another account or Region."""
         if kept.letter.source_arn is not None:
             return kept.letter.source_arn not in self._own_arns.values()
         return kept.queue is not None and kept.queue not in self._own_arns
@@ -253,9 +254,8 @@ def _whose(kept: Kept) -> str:
 class ExportFile:
     """Writes letters to `path` as JSON lines, readable by its owner only: bodies hold customers' data.
 
-    `name_of` tells the source queue that a letter belongs to. `is_continued`:
-    a file of letters that is there already is added to, so that what was broken off goes on in the same file;
-    nothing else that is there is ever written to.
+    `name_of` gives the source queue that a letter belongs to. With `is_continued`, an existing file of letters is
+    appended to, so that an interrupted command goes on in the same file. No other existing file is ever written to.
     """
 
     def __init__(
@@ -270,7 +270,7 @@ class ExportFile:
         self._file: IO[str] | None = None
 
     def __enter__(self) -> ExportFile:
-        """Open the file. Raises Refused where that is not possible."""
+        """Open the file. Raises Refused if that is not possible."""
         try:
             descriptor = self._open()
             self._claim(descriptor)
@@ -283,7 +283,7 @@ class ExportFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the file, and leave none behind that was made for this and that nothing was written to."""
+        """Close the file. Remove it if it was created here and nothing was written to it."""
         if self._file is not None:
             if self._is_new and not self._written:
                 with suppress(OSError):
@@ -300,9 +300,9 @@ class ExportFile:
         return descriptor
 
     def _claim(self, descriptor: int) -> None:
-        """Keep other commands from it until it is closed. Raises Refused where one of them has it.
+        """Lock out other commands until the file is closed. Raises Refused if one of them has it.
 
-        Whoever made it and wrote nothing to it removes it, and what another had written would be gone with it.
+        The command that created a file and wrote nothing removes it; what another had written would be lost with it.
         """
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -314,7 +314,7 @@ class ExportFile:
             raise Refused(f"{self._path} is being written by another command. Name another file.")
 
     def _check_what_is_there(self) -> None:
-        """Raise Refused for all but an empty file, or one of letters where it is continued."""
+        """Raise Refused unless the file is empty, or is continued and holds letters."""
         if not self._path.is_file():
             raise Refused(f"{self._path} is not a regular file. Name another.")
         if self._path.stat().st_size == 0:
@@ -329,7 +329,7 @@ class ExportFile:
             ) from fault
 
     def write(self, cases: Iterable[Case]) -> int:
-        """Write letters, and return when they are on the disk; how many. Raises Refused."""
+        """Write letters, wait until they are on the disk, and return how many. Raises Refused."""
         lines = [
             json.dumps(letter_to_json(case, self._name_of(case)), ensure_ascii=False) + "\n"
             for case in cases
@@ -346,16 +346,16 @@ class ExportFile:
         return len(lines)
 
     def told(self) -> list[str]:
-        """Say where letters are kept now; nothing if none was written."""
+        """Say where the letters are kept now; nothing if none was written."""
         return [f"kept in {self._path}"] if self._written else []
 
 
 def to_be_kept(
     session: Session, cases: Sequence[Case], *, dlq: bool
 ) -> tuple[list[Case], list[EntryFault]]:
-    """Letters with all that brings them back, and those of which that can't be read.
+    """Letters with everything needed to bring them back, and faults of those that can't be read.
 
-    Those that have gone meanwhile are left out. Raises CallFailed and Refused.
+    Letters that have gone meanwhile are left out. Raises CallFailed and Refused.
     """
     letters, unread = session.letter_store.keep([case.letter for case in cases], dlq=dlq)
     kept = {one.message_id: one for one in letters}

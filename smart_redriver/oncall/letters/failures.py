@@ -1,8 +1,8 @@
 """A letter's last failure, as its consumer reported it, and the lines of the consumer's log with one of its ids.
 
-A report is text that somebody sent to the outcome queue: the command shows it and never obeys it. A command that a
-person is to paste names only what CloudWatch accepts for a log group and stream, quoted for a shell. Reading the log
-needs `logs:FilterLogEvents` on the consumer's log group, which the re-driver's own policies do not grant.
+A report is text that somebody sent to the outcome queue: the command shows it and never obeys it. A command printed
+for a person to paste contains only names that CloudWatch accepts for a log group and stream, quoted for a shell.
+Reading the log needs `logs:FilterLogEvents` on the consumer's log group; the re-driver's own policies do not grant it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LOG_STREAM = re.compile(r"[^:*\s-][^:*]{0,511}")
 
 
 def last_failure(session: Session, original_id: str) -> ReceivedOutcome | None:
-    """The last failure that was reported of a letter. One that can't be read is told, and is none."""
+    """The last failure that was reported for a letter. An unreadable one is mentioned, and counts as none."""
     try:
         return session.store.load_failure(original_id)
     except CallFailed as failed:
@@ -37,7 +37,7 @@ def last_failure(session: Session, original_id: str) -> ReceivedOutcome | None:
 
 
 def log_command(consumer: Consumer) -> str | None:
-    """The command that opens the consumer's log; None where what was reported names none."""
+    """The command that opens the consumer's log; None if the report names no log."""
     place = log_place(consumer.log_group, consumer.log_stream)
     if place is None:
         return None
@@ -49,7 +49,7 @@ def log_command(consumer: Consumer) -> str | None:
 
 
 def log_place(group: str | None, stream: str | None) -> tuple[str, str] | None:
-    """Log group and stream as a consumer reported them; None where it named none that CloudWatch would take."""
+    """Log group and stream as a consumer reported them; None if CloudWatch would not accept the names."""
     if group and stream and _LOG_GROUP.fullmatch(group) and _LOG_STREAM.fullmatch(stream):
         return group, stream
     return None
@@ -73,7 +73,7 @@ def failure_to_json(told: ReceivedOutcome | None) -> dict[str, Any] | None:
 
 
 def failure_facts(told: ReceivedOutcome, now: datetime) -> dict[str, str]:
-    """A failure by the names of its facts; empty is what was not reported."""
+    """A failure's facts by name. A fact that was not reported is empty."""
     outcome, consumer = told.outcome, told.outcome.consumer
     who = " ".join(part for part in (consumer.name, consumer.version) if part)
     return {
@@ -89,20 +89,20 @@ def failure_facts(told: ReceivedOutcome, now: datetime) -> dict[str, str]:
 
 
 def traceback_lines(told: ReceivedOutcome) -> Iterator[str]:
-    """The traceback line by line, indented as it was, with nothing in it that a terminal obeys."""
+    """The traceback line by line with its indentation, and nothing in it that a terminal obeys."""
     for line in (told.outcome.traceback or "").splitlines():
         indent = line[: len(line) - len(line.lstrip())].expandtabs()
         yield indent + printable(line)
 
 
-#: So many lines tell how one letter failed; the rest is behind the query that is printed.
+#: This many lines show how one letter failed; the printed query finds the rest.
 _MOST_LINES = 50
 
-#: A Lambda function runs for so long at most, and reports at its end.
+#: The longest that a Lambda function runs. It reports at its end.
 _LONGEST_INVOCATION = timedelta(minutes=15)
 _CLOCKS_DIFFER_BY = timedelta(minutes=1)
 
-#: Ids that can stand in quotes in CloudWatch's filter pattern without ending them.
+#: Ids that can be quoted in a CloudWatch filter pattern without ending the quotes.
 _PLAIN = re.compile(r"[A-Za-z0-9-]{8,128}")
 
 
@@ -123,11 +123,11 @@ def query_of(
     since: datetime,
     now: datetime,
 ) -> Query | None:
-    """Return the log to search for lines with one of these ids; None if nothing names it.
+    """Return the query for log lines with one of these ids; None if nothing names the log.
 
     Args:
-        ids: all that the letter had.
-        failure: its last, which may name group, stream and request.
+        ids: all ids that the letter had.
+        failure: its last failure, which may name group, stream and request.
         group: the log group to search instead, from `since` on.
 
     """
@@ -150,7 +150,7 @@ def query_of(
 
 
 def read_consumer_log(session: Session, query: Query) -> ConsumerLog:
-    """Ask CloudWatch. A refusal is part of the answer: the rest about the letter is told all the same."""
+    """Ask CloudWatch. A refusal is part of the answer, so that the rest about the letter is still shown."""
     try:
         return ConsumerLog(query=query, found=read_log(session, query, most=_MOST_LINES))
     except CallFailed as failed:

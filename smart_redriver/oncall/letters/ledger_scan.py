@@ -1,6 +1,6 @@
-"""Reads the ledger as a whole: the parked letters without receiving them, one letter by any id it ever had.
+"""Scans the ledger: finds parked letters without receiving them, and one letter by any id that it ever had.
 
-The table has one key, the original id, so both are scans: cents for a million entries, seconds for it to be read.
+The table's only key is the original id, so both are scans. A million entries take seconds to read and cost cents.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def stuck_entries(
 ) -> Iterator[Entry]:
     """The letters that are parked, in the DLQ, or on their way there for good, in no order. Raises CallFailed.
 
-    A letter of the DLQ that nobody reported of is in no ledger before its first redrive. `may_go_on` is asked before
+    A letter in the DLQ that no consumer reported is in no ledger before its first redrive. `may_go_on` is asked before
     each further page of the scan.
     """
     queues = {f":queue{n}": {"S": name} for n, name in enumerate(session.place.sources)}
     stuck = {f":status{n}": {"S": one.value} for n, one in enumerate(_STUCK)}
-    # A letter that its consumer gave up on is still REDRIVEN, or REPLAYED, until a pass meets it in the DLQ.
+    # A letter that its consumer gave up on is still REDRIVEN, or REPLAYED, until a pass finds it in the DLQ.
     out = {f":out{n}": {"S": one.value} for n, one in enumerate(_OUT)}
     is_stuck = [f"#status = {status}" for status in stuck]
     is_stuck += [f"#status = {status} AND IsSettled = :yes" for status in out]
@@ -46,7 +46,7 @@ def stuck_entries(
         {"#queue": "Queue", "#status": "Status"},
         may_go_on,
     )
-    # What was reported stands in an attribute of its own, and that of a success looks like a letter that is out.
+    # The report is in an attribute of its own, and a letter with a reported success looks like one that is out.
     yield from (entry for entry in found if entry.status in (*_STUCK, *_OUT))
 
 
@@ -63,7 +63,7 @@ def all_entries(session: Session) -> Iterator[Entry]:
 
 
 def find_entry(session: Session, message_id: str) -> Entry | None:
-    """The letter that has or had this id. Reads one item for an original id, else scans. Raises CallFailed."""
+    """Find the letter that has or had this id: by one item for an original id, else by a scan. Raises CallFailed."""
     known = session.store.read_ledger([message_id])
     if message_id in known.entries:
         return known.entries[message_id]

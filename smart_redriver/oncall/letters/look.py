@@ -1,12 +1,12 @@
-"""Looking at letters without taking them: as few receives as possible, released at once, and what it cost is told.
+"""Looks at letters without taking them: with as few receives as possible, releases them at once, and states the cost.
 
-On a standard queue a letter that was received three times without being deleted goes to the back and out of the
+On a standard queue, a letter that was received three times without being deleted moves to the back and out of the
 age metric, so looking is never free.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 
-Redrive metadata of a copy without it is in the ledger, by the copy's id. What a consumer parks has none there:
-a pass would have to believe a report that names any id, and could write over what is known of another letter. But the
-letter's own entry names the copy, so a person's command looks for the entry with that id, and asks for it once more.
+If a copy carries no redrive metadata, the ledger has it under the copy's id. For a copy that a consumer parked it has
+none: a pass would have to believe a report that names any id, and could overwrite what is known about another letter.
+But the letter's own entry names the copy, so a person's command looks for that entry and then reads it once more.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from smart_redriver.oncall.terminal.exits import Misused
 #: A look ends well before the letters that it hides come back by themselves.
 HIDDEN_FOR = timedelta(seconds=60)
 LONGEST_LOOK = timedelta(seconds=45)
-#: Letters that a short look gets through on AWS, at ten a receive. Beyond it letters are hidden for longer, so that
-#: none is met twice.
+#: Letters that a short look gets through on AWS, at ten a receive. A longer look hides letters for longer, so that it
+#: sees none twice.
 SHORT_LOOK_LETTERS = 1_000
 HIDDEN_FOR_LONG = timedelta(minutes=10)
 LONGEST_OF_ALL = timedelta(minutes=9)
@@ -51,9 +51,9 @@ class Look:
     """One look through a queue. Iterate within `with`; on leaving, everything is visible again.
 
     Attributes:
-        is_sent: whether the letters are looked for to be sent to their source queues.
-        out_of_reach: why letters that were met can't be taken, by message id, see `reach`.
-        is_cut: whether it met groups of a FIFO queue of which no more than the first ten letters can be seen.
+        is_sent: whether the letters will be sent to their source queues.
+        out_of_reach: why letters that were seen can't be taken, by message id, see `reach`.
+        is_cut: whether some groups of a FIFO queue may have more letters than the first ten, which alone can be seen.
 
     """
 
@@ -92,7 +92,7 @@ class Look:
             read = read_letters(
                 self.out_of, ledger, few, hidden_for=self.hidden_for, max_bytes=ROUND_BYTES
             )
-            # Only what is needed to release them: a body may have a megabyte.
+            # Keep only what is needed to release them: a body can be a megabyte.
             self._held += [handle_only(case.letter) for case in read.cases]
             fresh = [case for case in read.cases if case.message_id not in ids]
             ids |= {case.message_id for case in fresh}
@@ -110,7 +110,7 @@ class Look:
 
     @property
     def _at_once(self) -> int:
-        """Letters that the ledger is asked about in one call. Those of SQS are hidden while they wait for it."""
+        """How many letters to ask the ledger about in one call. Letters of SQS are hidden while they wait for it."""
         return ROUND_SIZE if self.session.letter_store.finds_by_id else LETTERS_A_RECEIVE
 
     @property
@@ -131,7 +131,7 @@ def look_through(
     is_sent: bool = False,
     is_slow: bool = False,
 ) -> Look:
-    """A look through the whole of a queue, of about `depth` letters. `is_slow`: each may take seconds to look at."""
+    """A look through a whole queue of about `depth` letters. `is_slow`: each may take seconds to look at."""
     is_short = depth <= SHORT_LOOK_LETTERS and not is_slow
     return Look(
         session=session,
@@ -161,9 +161,9 @@ def find(
     *,
     is_sent: bool = False,
 ) -> tuple[Case | None, Look]:
-    """The first letter that is meant among at most `limit`, and the look that found it, already over.
+    """Find the first selected letter among at most `limit`. Also returns the look, which is already over.
 
-    Of a FIFO queue the letter at its place, and not a copy of it that came back.
+    On a FIFO queue this is the letter in its place, and not a copy of it that came back.
     """
     with Look(session=session, out_of=out_of, limit=limit, is_sent=is_sent) as look:
         found = next(
@@ -177,12 +177,12 @@ def find(
     return found, look
 
 
-#: Too short for any backend, or whole as SQS gives ids: nothing is asked for these.
+#: Too short for any backend, or a complete id of SQS: no lookup is needed for these.
 _NO_BEGINNING = re.compile(r".{0,5}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def full_ids(session: Session, typed: Sequence[str]) -> list[str]:
-    """The ids that are meant, where a beginning is enough. Raises CallFailed, and Misused for one of several ids."""
+    """Complete the ids that a person typed in part. Raises CallFailed, and Misused for a beginning of several ids."""
     if all(map(_NO_BEGINNING.fullmatch, typed)):
         return list(typed)
     beginning = session.letter_store.beginning
@@ -192,10 +192,10 @@ def full_ids(session: Session, typed: Sequence[str]) -> list[str]:
 
 
 def _completed(session: Session, short: Mapping[str, str]) -> dict[str, str]:
-    """The ids that are meant by beginnings, by what was typed, as far as a letter has them.
+    """Return complete ids by what was typed, where a letter has such an id.
 
-    The ledger does not know a letter on its first visit: what it does not know is looked for in the DLQ. Where a look
-    changes nothing, the DLQ is always read: it may have a second letter of this beginning.
+    The ledger does not know a letter on its first visit, so an id that it does not know is looked for in the DLQ. If a
+    look changes nothing, the DLQ is always read: it may have a second letter with this beginning.
     """
     store = session.letter_store
     known = [(one.original_id, one.current_id) for one in all_entries(session)]
@@ -212,7 +212,7 @@ def _completed(session: Session, short: Mapping[str, str]) -> dict[str, str]:
 
 
 def _all_selected(short: Mapping[str, str], known: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """The known ids that are meant, by what was typed."""
+    """Return the selected ids among the known ones, by what was typed."""
     found = {one: _selected(begun, known) for one, begun in short.items()}
     return {one: full for one, full in found.items() if full}
 
@@ -228,22 +228,22 @@ def _selected(begun: str, known: Sequence[tuple[str, str]]) -> str | None:
 
 
 def _look_for_ids(session: Session, most: int) -> tuple[list[tuple[str, str]], str]:
-    """Original and current ids of the letters that a look at so many finds in the DLQ, and what it cost."""
+    """Look at up to `most` letters of the DLQ. Returns their original and current ids, and the cost."""
     limit = min(session.dead_letters.facts().depth, most)
     with Look(session=session, out_of=session.dead_letters, limit=limit) as look:
         return [(case.original_id, case.message_id) for case in look], look.cost()
 
 
 def ledger_for(session: Session, out_of: DeadLetters) -> Ledger:
-    """The ledger by which letters of a queue are known; only the parking lot's need to be known by their copies."""
+    """The ledger for a queue's letters. Only the parking lot's letters also need to be found by the ids of copies."""
     ledger = ByCopy(session) if out_of is session.parking_lot else session.store
     return session.letter_store.ledger(out_of, ledger)
 
 
 class ByCopy:
-    """The ledger, in which a letter that its consumer parked is found by the id of the copy, too.
+    """The ledger, which also finds a letter that its consumer parked by the id of the copy.
 
-    It is read as a whole, once, when it is first asked for an id that it does not know. Several threads may ask.
+    The parked entries are read once, when an unknown id is first asked for. Several threads may ask.
     """
 
     def __init__(self, session: Session) -> None:
@@ -281,7 +281,7 @@ class ByCopy:
         self._session.store.write_failures(failures, until)
 
     def _by_copy(self) -> dict[str, str]:
-        """Original ids by the id of the parked copy; where several claim one, the first report of it counts."""
+        """Original ids by the id of the parked copy; if several entries claim one copy, the first report counts."""
         with self._lock:
             if self._originals is None:
                 claims = sorted(

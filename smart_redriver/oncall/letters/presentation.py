@@ -1,4 +1,4 @@
-"""Presentation of letters and ledger entries in every command, and of reasons why a letter can't be taken now."""
+"""How every command shows letters and ledger entries, and the reasons why a letter can't be taken now."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PARKED_BY_PEOPLE = {
     "IMPORTED": "was imported by a person",
 }
 
-#: All of them, as `--parked-as` takes them.
+#: All reasons that `--parked-as` accepts.
 REASONS = (*(one.value for one in PARKED), *PARKED_BY_PEOPLE)
 
 #: A label for letters whose consumer left no error on them.
@@ -48,12 +48,12 @@ NO_ERROR = "no error given"
 
 
 def label(entry: Entry) -> tuple[str, str]:
-    """Reason and cause, as groups are named: the error where a message of its own says it, and no report."""
+    """The reason and the cause that name a group. Without a report, the cause is the error that the message carries."""
     return entry.park_reason or "UNKNOWN", entry.cause or entry.error or NO_ERROR
 
 
 def entry_to_json(entry: Entry) -> dict[str, Any]:
-    """A ledger entry as every `--json` shows it."""
+    """A ledger entry as `--json` shows it in every command."""
     return {
         "original_id": entry.original_id,
         "current_id": entry.current_id,
@@ -84,7 +84,7 @@ def why_parked(reason: str) -> str:
 
 
 def shown_body(body: str) -> str:
-    """The body line by line, with nothing in it that a terminal obeys."""
+    """The body line by line, without anything that a terminal obeys."""
     return "\n".join(_printable_line(line) for line in body.splitlines())
 
 
@@ -98,16 +98,16 @@ def not_among_them(message_id: str) -> str:
     return f"Not among them: {message_id}. `redrive show {message_id}` looks for it."
 
 
-#: A letter that is hidden until no known moment comes back within minutes: so long a pass or a command hides it.
+#: For a letter that is hidden until an unknown moment: a pass or a command hides it for minutes at most.
 TRY_AGAIN = "try again in five minutes"
 _IN_HAND = f"hidden: a pass or a person is working on it; {TRY_AGAIN}"
 _IN_THE_DLQ = (Status.RETURNED, Status.FAILED)
 
 
 def hidden_in_words(until: datetime | None, facts: QueueFacts, now: datetime) -> str | None:
-    """Say why a letter that was not met in its queue is hidden, from these facts; None if nothing is hidden there.
+    """Say why a letter that was not found in its queue is hidden, from these facts; None if nothing is hidden there.
 
-    `until`: the moment that it waits for, where it is alone in that.
+    `until`: the moment that this letter alone waits for, if any.
     """
     if until and until > now:
         return f"hidden until {stamp(until)} ({ago(until, now)})"
@@ -115,10 +115,10 @@ def hidden_in_words(until: datetime | None, facts: QueueFacts, now: datetime) ->
 
 
 def belongs(entry: Entry, *, to_dlq: bool) -> bool:
-    """Whether the ledger says that the letter is in this queue, for sure."""
+    """Whether the ledger says for sure that the letter is in this queue."""
     return entry.status in (_IN_THE_DLQ if to_dlq else (Status.PARKED,))
 
 
 def is_of_one_here(left_over: Case, *, to_dlq: bool) -> bool:
-    """Whether a left-over copy is of a letter that is in this queue still: it was renewed, or came back."""
+    """Whether the letter of a left-over copy is still in this queue because it was renewed or came back."""
     return left_over.entry is not None and belongs(left_over.entry, to_dlq=to_dlq)

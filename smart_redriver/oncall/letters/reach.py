@@ -1,8 +1,8 @@
 """The letters of a FIFO queue that a person can take, and their order. Pure.
 
-What a pass has sent on stays at its place in the DLQ, see `smart_redriver.engine.triage.ordered`:
-taken from there while nobody knows what became of its copy, it would be there twice. On a standard queue nothing stays,
-and all can be taken.
+A letter that a pass has sent on keeps its place in the DLQ, see `smart_redriver.engine.triage.ordered`. If it were
+taken while the fate of its copy is unknown, it would exist twice. On a standard queue no letter stays, so all can be
+taken.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COPY = "it is a returned copy of a letter that is still in its place"
 def out_of_reach(cases: Sequence[Case], *, is_sent: bool = False) -> dict[str, str]:
     """Return the reasons why letters that were received together can't be taken, by message id.
 
-    `is_sent`: whether they are to go to their source queue, where none may overtake one whose copy is out.
+    `is_sent`: whether they will go to their source queue, where no letter may overtake one whose copy is out.
     """
     here = {case.message_id for case in cases}
     copies = {case.message_id for case in copies_among(cases)}
@@ -43,21 +43,21 @@ def out_of_reach(cases: Sequence[Case], *, is_sent: bool = False) -> dict[str, s
 
 
 def _fate(case: Case, here: set[str]) -> Fate | None:
-    """The fate of the copy, as far as the ledger knows, or shows because it is in hand, too."""
+    """The fate of the copy, as far as the ledger knows it; a copy that is in hand, too, has come back."""
     entry = case.entry
     assert entry is not None, "a kept letter is known by its entry"  # noqa: S101
     return Fate.BACK if entry.current_id in here else known_fate(entry)
 
 
 def is_cut(case: Case) -> bool:
-    """Whether more of its group may follow, in a FIFO queue, that can't be received before this one is gone."""
+    """Whether more letters of its group may follow in a FIFO queue; they can't be received before this one is gone."""
     return case.group_view is not GroupView.WHOLE
 
 
 def in_ranks(items: Sequence[T], group_of: Callable[[T], str | None]) -> Iterator[list[T]]:
-    """The first of each group, then the second of each, and so on: what is sent together can't overtake each other.
+    """Yield the first of each group, then the second of each, and so on: none sent together can overtake another.
 
-    What is of no group goes with the first.
+    Items without a group go with the first.
     """
     ranks: list[list[T]] = []
     had: dict[str, int] = {}
@@ -73,7 +73,7 @@ def in_ranks(items: Sequence[T], group_of: Callable[[T], str | None]) -> Iterato
 
 
 class Overtaking:
-    """Counts letters that are meant although an earlier one of their group is not, as they are met."""
+    """Counts selected letters behind an unselected letter of their group, in the order in which they are seen."""
 
     def __init__(self) -> None:
         self.count = 0

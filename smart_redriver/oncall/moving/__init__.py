@@ -1,1 +1,1 @@
-"""Letters on their way by a person's hand: under the lease, at their pace, interruptible, and counted."""
+"""Moves letters for a person: under the lease, at the person's pace, interruptible, and counted."""

@@ -1,4 +1,4 @@
-"""Says what a change does to the order of a FIFO queue, and how it ended: counts and the exit code."""
+"""Says how a change affects the order of a FIFO queue, and how it ended: counts and the exit code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def tally_in_words(tally: Tally, done_word: str) -> list[str]:
 
 
 def end_dry_run(session: Session, plan: dict[str, Any]) -> Exit:
-    """Give the plan that was shown, and say that nothing came of it."""
+    """Output the plan that was shown, and say that nothing was done."""
     session.terminal.result({"plan": plan})
     session.terminal.say("Nothing was changed: this was a dry run.")
     return Exit.DONE
@@ -43,9 +43,9 @@ def finish(
     planned: int = 0,
     out_of: DeadLetters | None = None,
 ) -> Exit:
-    """Say what became of the letters, and how well that is.
+    """Say what became of the letters, and return the exit code for it.
 
-    Of those `planned` some may be hidden by now in the queue that they were to be taken `out_of`.
+    Some of the `planned` letters may be hidden by now in the queue they were to be taken `out_of`.
     """
     unmet, gone = (0, 0) if choice.ids else _not_met(tally, planned, out_of)
     missing = sorted(choice.ids - tally.ids_done) if not tally.was_interrupted else []
@@ -91,7 +91,7 @@ def _exit(tally: Tally, *, is_all: bool) -> Exit:
 
 
 def _not_met(tally: Tally, planned: int, out_of: DeadLetters | None) -> tuple[int, int]:
-    """Letters of the plan that were not met: those that are hidden, and those that are not there any more."""
+    """Count letters of the plan that were not found: those that are hidden, and those that are no longer there."""
     met = tally.done + tally.discarded + tally.skipped.total() + tally.failed.total()
     if out_of is None or tally.was_interrupted or met >= planned:
         return 0, 0
@@ -100,7 +100,7 @@ def _not_met(tally: Tally, planned: int, out_of: DeadLetters | None) -> tuple[in
 
 
 def tell_order(session: Session, *, from_dlq: bool) -> None:
-    """Say what becomes of the order when letters go to their source queues; nothing for standard queues."""
+    """Say how the order changes when letters go to their source queues; nothing for standard queues."""
     if not session.dead_letters.is_fifo:
         return
     say = session.terminal.plan
@@ -117,7 +117,7 @@ def tell_order(session: Session, *, from_dlq: bool) -> None:
 
 
 def tell_gap(session: Session) -> None:
-    """Say what becomes of the order when letters are taken out of the DLQ; nothing for standard queues."""
+    """Say how the order changes when letters are taken out of the DLQ; nothing for standard queues."""
     if session.dead_letters.is_fifo:
         session.terminal.plan(
             "Their message groups go on without them. A letter whose copy is out stays, as nobody knows yet what "
@@ -126,7 +126,7 @@ def tell_gap(session: Session) -> None:
 
 
 def tell_import_order(session: Session, file: Iterable[Kept], *, to_source: bool) -> None:
-    """Say where in the order a file's letters go; nothing for standard queues. Reads the file."""
+    """Say where a file's letters go in the order; nothing for standard queues. Reads the file."""
     if not session.dead_letters.is_fifo:
         return
     say = session.terminal.plan

@@ -1,4 +1,4 @@
-"""Sends the letters of a file that exist nowhere else, by the ledger, to their source queue or to the parking lot."""
+"""Sends a file's letters to their source queue or the parking lot, unless they exist elsewhere by the ledger."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from smart_redriver.oncall.terminal.terminal import Advance
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """The ledger's entries, and of which of them nothing is about any more, by original ids."""
+    """The ledger's entries by original id, and the ids of letters that no longer exist anywhere."""
 
     entries: Mapping[str, Entry]
     gone: frozenset[str]
 
     @classmethod
     def of(cls, session: Session, few: Iterable[Kept]) -> Whereabouts:
-        """Look. Raises CallFailed."""
+        """Look for these letters. Raises CallFailed."""
         entries = session.store.read_ledger(one.letter.original_id for one in few).entries
         deleted = {key for key, entry in entries.items() if entry.status is Status.DELETED}
         others = [entry for key, entry in entries.items() if key not in deleted]
         return cls(entries, frozenset(deleted | session.letter_store.nowhere(others)))
 
 
-#: Sends letters of a file, of which each has its metadata already.
+#: Sends letters of a file, each with its metadata.
 Send = Callable[[Sequence[Outgoing]], Sent]
-#: The entry of a letter once it was sent, by the id of its copy.
+#: Makes the entry of a letter that was sent, from the id of its copy.
 Record = Callable[[Case, str], Entry]
 
 
 class Importing(ABC):
-    """Sends what is not about any more, then writes the ledger."""
+    """Sends letters that no longer exist anywhere, then writes the ledger."""
 
     where: str
 
@@ -53,11 +53,11 @@ class Importing(ABC):
         self._session = session
         self._reasons: dict[str, str | None] = {}
         self._note = session.signed("imported", reason)
-        #: Groups of FIFO queues that wait for a letter that was refused.
+        #: Groups of FIFO queues that wait because one of their letters was refused.
         self._stopped: set[str | None] = set()
 
     def take_all(self, letters: Iterable[Kept], advance: Advance = lambda _: None) -> None:
-        """Import letters, a few at a time, each few under the lease; after Ctrl-C none but those in hand.
+        """Import letters a few at a time, each few under the lease. After Ctrl-C, it only finishes those in hand.
 
         Raises CallFailed and Refused.
         """
@@ -81,7 +81,7 @@ class Importing(ABC):
                 self.tally.skipped["the ledger shows it as still there"] += 1
             else:
                 if entry is not None and one.queue is not None:
-                    entry = replace(entry, queue=one.queue)  # another's letter is this queue's now
+                    entry = replace(entry, queue=one.queue)  # another queue's letter is this one's
                 absent[letter.message_id] = Case(letter=letter, entry=entry)
         self._reasons = {one.letter.message_id: one.reason for one in few}
         self._import(list(absent.values()), self._session.clock())
@@ -97,8 +97,9 @@ class Importing(ABC):
         record: Record,
         now: datetime,
     ) -> None:
-        """Send, and record what was accepted. Of a FIFO queue's groups one after the other,
-        and none past one refused.
+        """Send letters, and record those that were accepted.
+
+        In a FIFO queue, letters of a group go one after the other, and none goes past a refused one.
         """
         pairs = list(zip(cases, outgoing, strict=True))
         if not self._session.dead_letters.is_fifo:
@@ -118,7 +119,7 @@ class Importing(ABC):
         record: Record,
         now: datetime,
     ) -> set[str]:
-        """The message ids, as they were, of those that were accepted."""
+        """Send and record. Returns the previous message ids of the letters that were accepted."""
         if not pairs:
             return set()
         sent = send([one for _, one in pairs])
@@ -137,7 +138,7 @@ class Importing(ABC):
 
 
 class ToSource(Importing):
-    """An import to the source queues of the letters, which counts as one more redrive."""
+    """An import to the letters' source queues. It counts as one more redrive."""
 
     where = "source"
 
@@ -175,7 +176,7 @@ class ToSource(Importing):
 
 
 class ToParkingLot(Importing):
-    """An import to the parking lot, with the reasons that the letters had."""
+    """An import to the parking lot. Letters keep the reasons for which they were parked."""
 
     where = "parking-lot"
 
@@ -210,8 +211,8 @@ class ToParkingLot(Importing):
 
 
 def _salt(entry: Entry | None) -> int:
-    """Another each time that the letter was brought back and deleted again, which may be within five minutes.
+    """A new value each time the letter was brought back and deleted again, which may happen within five minutes.
 
-    Taken for a repetition by a FIFO queue, it would be noted as sent, and be nowhere.
+    Otherwise a FIFO queue would drop it as a duplicate: it would be recorded as sent, and exist nowhere.
     """
     return crc32("\n".join(entry.history).encode()) if entry else 0

@@ -1,6 +1,6 @@
-"""The letters that a command is about, counted and shown by sample before anybody is asked whether to go on.
+"""Counts the letters that a command is about, and shows samples, before it asks a person whether to go on.
 
-The ledger tells where it can, so that nothing has to be received; what only a letter can tell is looked at.
+The count comes from the ledger where possible, so that nothing has to be received. Otherwise letters are looked at.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.table import printable
 
 SAMPLES = 3
-#: All letters of the DLQ are one group: none is looked at for its cause.
+#: All letters of the DLQ form one group, because none is looked at for its cause.
 IN_THE_DLQ = "in the DLQ"
 #: The reason why some letters of a FIFO queue can't be seen.
 CUT = "SQS hands out ten letters of a message group until the first is deleted; those behind them can't be seen."
-#: Where the ledger has counted, samples are looked for among so many letters.
+#: If the ledger gave the count, samples are looked for among this many letters.
 _LOOKED_AT_FOR_SAMPLES = 100
 _SAMPLE_LENGTH = 200
-#: Parked for one of these, a letter may still fit nothing that letters go back to.
+#: A letter parked for one of these reasons may still fit no target.
 _UNFIT = frozenset(one.value for one in Unfit)
-#: Where there are targets, people put aside what fits none, too.
+#: With targets, people may also have parked letters that fit none.
 _MAY_BE_UNFIT = _UNFIT | {"BY_HAND"}
 
 
 @dataclass(slots=True, kw_only=True)
 class Selection:
-    """Letters that a command is about. `count` is exact, or at least so many where there were too many to look at.
+    """Letters that a command is about. `count` is exact, or a lower bound if there were too many to look at.
 
-    `left_over` are copies of letters that were sent already, which whoever works through the queue removes. Of a FIFO
-    queue some are `left_out`, counted by why, and some are `overtaking` letters of their group that are not meant;
-    `is_cut` where groups have more than can be seen. `missing` are ids that were named and that none of them has.
+    `left_over` counts copies of letters that were sent already; any command that works through the queue removes them.
+    In a FIFO queue, some letters are `left_out`, counted by reason, and some are `overtaking` unselected letters of
+    their group. `is_cut`: groups have more letters than can be seen. `missing`: named ids that were not found.
     """
 
     count: int = 0
@@ -73,15 +73,15 @@ class Selection:
         self.show(case.letter)
 
     def show(self, letter: Letter) -> None:
-        """Keep a letter for show, while there are not enough of them."""
+        """Keep a letter as a sample, until there are enough."""
         if len(self.samples) < SAMPLES:
             self.samples.append(letter)
 
     def end(self, look: Look) -> None:
-        """Note how far the look came."""
+        """Note how far the look got."""
         self.is_exact = not look.is_cut_short and not self.is_cut
         if not self.is_exact:
-            self.missing.clear()  # they may be among those that were not looked at
+            self.missing.clear()  # they may be among letters not looked at
         self.cost = look.cost()
 
     def lines(self) -> Iterator[str]:
@@ -123,12 +123,12 @@ def sample(body: str) -> str:
 def find_selection(
     session: Session, choice: Choice, *, from_dlq: bool, is_sent: bool = False
 ) -> Selection:
-    """Count the letters that are meant, at least one. Raises Refused where there is none, and CallFailed.
+    """Count the selected letters. Raises Refused if there are none, and CallFailed.
 
-    `is_sent`: whether they are to go to their source queues.
+    `is_sent`: whether they will go to their source queues.
     """
     facts = facts_of(session, from_dlq=from_dlq, exactly=not choice.ids)
-    # A count is a minute old: where it shows nothing, there may be something.
+    # A count can be a minute old: if it shows nothing, there may still be something.
     selection = _all(facts) if from_dlq and choice.is_all and facts.visible else None
     if not from_dlq:
         selection = _as_the_ledger_has_it(session, choice, facts.depth, is_sent=is_sent)
@@ -144,8 +144,9 @@ def find_selection(
 
 
 def facts_of(session: Session, *, from_dlq: bool, exactly: bool = False) -> QueueFacts:
-    """The facts of a queue that has letters, counted where that can be. Raises Refused for an empty one,
-    and CallFailed.
+    """The facts of a queue that has letters, with an exact count where possible.
+
+    Raises Refused for an empty queue, and CallFailed.
     """
     facts = session.letter_store.facts(dlq=from_dlq, exactly=exactly)
     if not facts.depth:
@@ -155,7 +156,7 @@ def facts_of(session: Session, *, from_dlq: bool, exactly: bool = False) -> Queu
 
 
 def tell_selection(session: Session, choice: Choice, selection: Selection) -> None:
-    """Show them, and what finding them cost."""
+    """Show the selected letters, and what finding them cost."""
     say = session.terminal.plan
     for line in selection.lines():
         say(line)
@@ -174,9 +175,9 @@ def _all(facts: QueueFacts) -> Selection:
 def _as_the_ledger_has_it(
     session: Session, choice: Choice, depth: int, *, is_sent: bool
 ) -> Selection | None:
-    """Parked letters as the ledger counts them; None where that is not the whole truth.
+    """Count parked letters by the ledger; None if that is not the whole truth.
 
-    Whether a letter that fitted no target fits one now, only the letter tells.
+    Only the letter itself shows whether it fits a target now, if it fitted none before.
     """
     selection, listed = Selection(missing=set(choice.ids)), 0
     may_be_unfit = _MAY_BE_UNFIT if session.place.deployment.targets else _UNFIT
@@ -202,7 +203,7 @@ def _if_told(selection: Selection, choice: Choice, *, unlisted: int) -> Selectio
 
 
 def _is_told(choice: Choice, count: int, unlisted: int) -> bool:
-    """Whether the ledger knows of all letters that are meant, by what it keeps of them."""
+    """Whether the ledger's entries are enough to know all selected letters."""
     wanted = choice.filter
     if wanted.needs_body:
         return False
@@ -255,14 +256,14 @@ def _as_they_are(
 
 
 def _unfit(case: Case, *, is_sent: bool) -> str | None:
-    """Return the reason why no target takes a letter that is to be sent."""
+    """Return the reason why no target takes a letter that will be sent."""
     return UNFIT[case.letter.unfit] if is_sent and case.letter.unfit else None
 
 
 def _count(
     selection: Selection, choice: Choice, case: Case, why: str | None, *, is_parked: bool
 ) -> None:
-    """Count a letter that is meant, or why it stays. A copy is told of where it was named."""
+    """Count a selected letter, or why it stays. A returned copy counts only if it was named."""
     if why is None:
         selection.add(case, is_parked=is_parked)
     elif why != COPY or case.message_id in choice.ids:
@@ -316,7 +317,7 @@ def nothing_matches(
 def _hidden(
     session: Session, choice: Choice, facts: QueueFacts, *, from_dlq: bool
 ) -> Iterator[str]:
-    """Yield a line for each named letter that the ledger knows to be there, as `show` does."""
+    """Yield a line, as `show` does, for each named letter that is there according to the ledger."""
     where = "in the DLQ" if from_dlq else "in the parking lot"
     waits = Waits.of(session)
     for message_id in sorted(choice.ids):

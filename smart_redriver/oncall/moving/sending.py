@@ -1,7 +1,7 @@
-"""Sends letters back to their source queues, or to the parking lot, for a person: by the same send, record, delete as a
-pass; or deletes them, once they are in a file and the ledger knows.
+"""Sends letters for a person: back to their source queues or to the parking lot. Or deletes them.
 
-A command of the person's (`--validate CMD`, `--with CMD`) is given each body before.
+Letters are sent, recorded and deleted in the same way as in a pass. Without a send, a letter is deleted only once it
+is in a file and the ledger says so. The person's own command (`--validate CMD`, `--with CMD`) gets each body first.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from smart_redriver.oncall.letters.reach import BEHIND, in_ranks
 from smart_redriver.oncall.moving.work import Acted
 from smart_redriver.oncall.terminal.exits import Misused
 
-#: Says what is wrong with a letter's body; None if nothing. May take its time.
+#: Says what is wrong with a letter's body; None if nothing. May be slow.
 Validate = Callable[[Letter], str | None]
 
 
 class Destinations:
     """The source queues or targets that letters belong to, each with its facts as a command begins.
 
-    Raises CallFailed where one can't be asked for them.
+    Raises CallFailed if the facts of one can't be read.
     """
 
     def __init__(self, session: Session) -> None:
@@ -48,10 +48,9 @@ class Destinations:
         }
 
     def of(self, case: Case) -> Destination | None:
-        """Return the place where a letter belongs; None for one of a queue that is not served,
-        and for one that can go back to no target.
+        """Return the place where a letter belongs; None if its queue is not served, or if it can go back to no target.
 
-        A letter of SQS that says nothing of where it came from is the first queue's; no target is ever guessed.
+        A letter of SQS that does not say where it came from belongs to the first queue. A target is never guessed.
         """
         if case.letter.unfit or (self._are_targets and case.source_arn is None):
             return None
@@ -59,7 +58,7 @@ class Destinations:
         return self._by_name[owner.name] if owner else None
 
     def each_with(self, cases: Sequence[Case]) -> Iterator[tuple[Destination, list[Case]]]:
-        """The destinations that some of the letters belong to, with these."""
+        """Yield each destination that has some of the letters, with these letters."""
         for destination in self._by_name.values():
             if some := [case for case in cases if self.of(case) is destination]:
                 yield destination, some
@@ -80,10 +79,10 @@ def forward_for(
     now: datetime,
     done_word: str,
 ) -> Forwarded:
-    """Send, record, delete as a pass does, and tell the person of copies that stayed.
+    """Send, record and delete as a pass does, and warn the person about copies that could not be deleted.
 
-    Out of a FIFO queue letters of a group go one after the other: what is behind one that was refused stays, and is in
-    neither `sent` nor `not_sent`. Raises CallFailed when the ledger could not be written.
+    Letters of a group in a FIFO queue go one after the other. Those behind a refused one stay, and are in neither
+    `sent` nor `not_sent`. Raises CallFailed when the ledger could not be written.
     """
     forwarded = Forwarded()
     stopped: set[str | None] = set()
@@ -120,10 +119,10 @@ def _groups_of_the_refused(going: Sequence[Leaving], part: Forwarded) -> set[str
 
 
 class SendBack:
-    """An `Act`: sends letters back to the source queues that they belong to, as they are or as `edit` makes them.
+    """An `Act`: sends letters back to the source queues that they belong to, unchanged or as `edit` makes them.
 
-    `note` is what the ledger's history says of it. `validate` may keep a letter where it is. `keep` is given the
-    letters as they were before the first is sent, and says which it can't keep: these stay, too.
+    `note` goes into the ledger's history. `validate` can reject a letter, which then stays where it is. `keep` gets the
+    unchanged letters before the first is sent, and returns faults for those it can't keep: these stay, too.
     """
 
     def __init__(
@@ -143,11 +142,11 @@ class SendBack:
         self._edit = edit
         self._keep = keep
         self._destinations = Destinations(session)
-        #: Groups of a FIFO queue that wait for a letter that stays, as it was refused.
+        #: Groups of a FIFO queue that wait because one of their letters was refused and stays.
         self._stopped: set[str | None] = set()
 
     def __call__(self, few: Sequence[Case], *, until: datetime) -> Acted:
-        """Send a few back. Raises CallFailed when the ledger could not be written."""
+        """Send a few letters back. Raises CallFailed when the ledger could not be written."""
         faults = self._faults_of(few, until)
         acted = Acted(postponed=list(few[len(faults) :]))
         few = few[: len(faults)]
@@ -165,8 +164,9 @@ class SendBack:
         return acted
 
     def _faults_of(self, few: Sequence[Case], until: datetime) -> dict[str, str | None]:
-        """Return faults by message id, for as many letters as can be checked by then. It checks at least one, so that
-        a slow check gets on, too.
+        """Return faults by message id for the letters that can be checked before `until`.
+
+        At least one letter is checked, so that even a slow check makes progress.
         """
         faults: dict[str, str | None] = {}
         for case in few:
@@ -237,15 +237,15 @@ class SendBack:
         return Leaving(outgoing, record)
 
 
-#: Why a letter is parked that a person put there.
+#: The reason for a letter that a person parked.
 BY_HAND = "BY_HAND"
 
 
 class Park:
-    """An `Act`: parks letters, as they are or as `edit` makes them.
+    """An `Act`: parks letters, unchanged or as `edit` makes them.
 
-    `note` is what the ledger's history says of it. `fault_of` may keep a letter where it is. `keep` is given the
-    letters as they were before the first is sent.
+    `note` goes into the ledger's history. `fault_of` can reject a letter, which then stays where it is. `keep` gets the
+    unchanged letters before the first is sent.
     """
 
     def __init__(
@@ -267,7 +267,7 @@ class Park:
         self._limit = session.parking_lot.facts().max_message_size
 
     def __call__(self, few: Sequence[Case], *, until: datetime) -> Acted:  # noqa: ARG002 - quick
-        """Park a few. Raises CallFailed when the ledger could not be written."""
+        """Park a few letters. Raises CallFailed when the ledger could not be written."""
         faults = {case.message_id: self._fault_of(case.letter) for case in few}
         skipped = [(case, fault) for case in few if (fault := faults[case.message_id])]
         good = [case for case in few if not faults[case.message_id]]
@@ -300,7 +300,7 @@ class Park:
         return Leaving(Outgoing(letter=letter, metadata=metadata, size_limit=self._limit), record)
 
 
-#: Ten letters are in hand at once and hidden for five minutes.
+#: Ten letters are in hand at once, and they are hidden for five minutes.
 TIMEOUT_SECONDS = 10
 _LONGEST_REASON = 200
 
@@ -314,13 +314,13 @@ class Finished:
 
 
 class OwnCommand:
-    """A command that is given one body at a time on standard input. Non-zero means no.
+    """A command that reads one body at a time from standard input. A non-zero exit code means no.
 
-    No shell is started: quote as in a shell, and name one (`sh -c '...'`) to use pipes.
+    No shell runs it. Quote as in a shell, and name one (`sh -c '...'`) to use pipes.
     """
 
     def __init__(self, option: str, command: str) -> None:
-        """`option` is what the person typed before it. Raises Misused where there is no such command."""
+        """`option` is the option that the person gave it with. Raises Misused if there is no such command."""
         try:
             self._arguments = shlex.split(command)
         except ValueError as fault:
@@ -329,7 +329,7 @@ class OwnCommand:
             raise Misused(f"{option} {command!r}: there is no such command.")
 
     def run(self, body: str) -> Finished:
-        """Give it one body, for ten seconds at most."""
+        """Run it on one body, for ten seconds at most."""
         try:
             ended = subprocess.run(  # noqa: S603 - the caller's own command, with no shell
                 self._arguments,
@@ -337,7 +337,7 @@ class OwnCommand:
                 capture_output=True,
                 timeout=TIMEOUT_SECONDS,
                 check=False,
-                # A Ctrl-C in the terminal is for all of its group: the command would die of it, as if it had said no.
+                # Ctrl-C in the terminal reaches the whole process group: the command would die, as if it had said no.
                 process_group=0,
             )
         except subprocess.TimeoutExpired:
@@ -363,10 +363,10 @@ def validator(command: str) -> Validate:
 
 
 class WriteAndDelete:
-    """An `Act`: the file, then the ledger, then the delete.
+    """An `Act`: writes the file, then the ledger, then deletes.
 
-    After a crash before the delete the ledger says DELETED and names the copy as replaced: the next pass that meets it
-    discards it, and the file holds it. A letter that is known to be there keeps what the ledger knew of it.
+    After a crash before the delete, the file holds the letter, and the ledger says DELETED and names the copy as
+    replaced: the next pass that finds the copy discards it. A letter that is known to be there keeps its old entry.
     """
 
     def __init__(self, session: Session, file: ExportFile, reason: str, *, from_dlq: bool) -> None:
@@ -401,14 +401,14 @@ class WriteAndDelete:
         return Acted(done=done, faults=unread + faults)
 
     def _known_before(self, few: Sequence[Case]) -> Mapping[str, Entry]:
-        """The ledger's entries of letters in a table; those of letters in a queue are not needed."""
+        """The ledger's entries of letters in a table. They are not needed for letters in a queue."""
         if not self._session.letter_store.finds_by_id:
             return {}
         ids = [case.original_id for case in few]
         return self._session.store.read_ledger(ids).entries
 
     def _put_back(self, cases: Sequence[Case], known: Mapping[str, Entry]) -> None:
-        """Let those that are there be as they were, strikes and history included. Raises CallFailed."""
+        """Restore the entries of letters that are still there, with strikes and history. Raises CallFailed."""
         session = self._session
         if not cases:
             return

@@ -1,11 +1,11 @@
-"""Works through a queue by hand: letter after letter, under the lease, interruptible and resumable.
+"""Works through a queue for a person: letter by letter, under the lease, interruptible and resumable.
 
     lease ─► receive ten ─► choose ─► act ─► receive ten ─► ... ─► give the lease back
 
-Work is cut into stretches of a minute, so that passes may run in between. A command that is killed leaves the queue
-to others when its stretch would have ended. Progress is kept only in the queue and the ledger, so an interrupted run
-goes on by being started again. Letters that were not chosen stay hidden until the end, or they would be received
-again and again; then they are released.
+Work is cut into stretches of a minute, so that passes can run in between. If a command is killed, others get the queue
+when its stretch would have ended. Progress is kept only in the queue and the ledger, so an interrupted run goes on
+when it is started again. Letters that were not chosen stay hidden until the end, or they would be received again and
+again; then they are released.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.terminal import Advance, Terminal
 
 LEASED_TIME = timedelta(seconds=60)
-#: Time to finish the letters in hand after the leased time; the lease covers it.
+#: Time to finish the letters in hand after the work time; the lease covers it, too.
 STOPPING_TIME = timedelta(seconds=30)
 #: A pass lasts four minutes at most.
 PATIENCE = timedelta(minutes=5)
@@ -45,13 +45,13 @@ _ASK_AGAIN_SECONDS = 2.0
 
 
 def new_owner() -> str:
-    """The lease's owner while one command runs. Two commands of one person wait for each other, too."""
+    """A name for the lease's owner while one command runs. Even two commands of one person wait for each other."""
     return f"oncall-{uuid.uuid4()}"
 
 
 @contextmanager
 def leased_work(session: Session, owner: str) -> Iterator[datetime]:
-    """Hold the lease; the moment when the work has to stop. Waits for a pass to end. Raises Refused and CallFailed."""
+    """Wait for the lease, hold it, and yield the time when work has to stop. Raises Refused and CallFailed."""
     lease = _acquired(session, owner)
     try:
         yield lease.expires_at - STOPPING_TIME
@@ -82,7 +82,7 @@ def _acquired(session: Session, owner: str) -> Lease:
 
 
 def tell_refused(terminal: Terminal, failed: Counter[str], faults: Iterable[EntryFault]) -> None:
-    """Count faults in `failed`, and say once of each kind what the first answer said."""
+    """Count faults in `failed`, and show the first answer of each kind once."""
     for fault in faults:
         kind = f"{fault.call}: {fault.code}"
         if kind not in failed and fault.detail:
@@ -91,9 +91,9 @@ def tell_refused(terminal: Terminal, failed: Counter[str], faults: Iterable[Entr
 
 
 class Throttle:
-    """A limit of `rate` letters a second, over all workers. A rate of 0 has no limit.
+    """A limit of `rate` letters a second over all workers. A rate of 0 means no limit.
 
-    Workers wait with nothing in hand: what is hidden for so long would be others' again, and the lease, too.
+    Workers wait with nothing in hand: while they wait, both hidden letters and the lease could go to others.
     """
 
     def __init__(self, rate: float, clock: Callable[[], datetime]) -> None:
@@ -103,11 +103,11 @@ class Throttle:
         self._lock = Lock()
 
     def at_once(self, most: int) -> int:
-        """Letters to take in hand at once, at most `most`: those of five seconds."""
+        """How many letters to take in hand at once: those of five seconds, at most `most`."""
         return most if self._rate == 0 else max(1, min(most, int(self._rate * 5)))
 
     def side_by_side(self, most: int) -> int:
-        """Workers, at most `most`: so few that what all of them have in hand takes a second, or one."""
+        """The number of workers, at most `most`: all they have in hand takes a second to send. At least one."""
         return most if self._rate == 0 else max(1, min(most, int(self._rate / self.at_once(10))))
 
     def wait_seconds(self) -> float:
@@ -124,13 +124,13 @@ class Throttle:
             self._free_at = starts + timedelta(seconds=letters / self._rate)
 
 
-#: After a kill, the letters in hand are visible again so soon.
+#: After a kill, the letters in hand are visible again after this time.
 HIDDEN_FOR = timedelta(minutes=5)
-#: After a Ctrl-C a command that waits for its rate goes on for so long at most.
+#: After Ctrl-C, a command that waits for its rate goes on for at most this long.
 _LONGEST_SLEEP_SECONDS = 5.0
 
 
-#: Letters whose outcomes are followed at most: nobody waits to see what became of each of more.
+#: The most letters whose outcomes are followed: nobody waits to see what became of each one beyond that.
 _MOST_FOLLOWED = 1_000
 
 
@@ -138,7 +138,7 @@ _MOST_FOLLOWED = 1_000
 class Tally:
     """The letters that a command has dealt with so far. `skipped` and `failed` count by reason.
 
-    `first_done` are the original ids of the first letters that were done: enough of them to see what becomes of them.
+    `first_done` has the original ids of the first letters that were done: enough to follow what becomes of them.
     """
 
     done: int = 0
@@ -154,7 +154,7 @@ class Tally:
 class Acted:
     """The result of an act on a few letters: those done, and those skipped or refused, with the reason.
 
-    Those `postponed` were not looked at in time, and are met again under the next lease.
+    `postponed` letters were not reached in time, and are received again under the next lease.
     """
 
     done: list[Case] = field(default_factory=list)
@@ -164,17 +164,17 @@ class Acted:
 
 
 class Act(Protocol):
-    """Does to at most ten letters what the command is for. Raises CallFailed."""
+    """Applies the command to at most ten letters. Raises CallFailed."""
 
     def __call__(self, few: Sequence[Case], *, until: datetime) -> Acted:
-        """Act; at `until` nothing new may be started any more, as the lease is about to end."""
+        """Act on them. Start nothing new after `until`, when the lease is about to end."""
         ...
 
 
 class Work:
-    """One command's way through one queue. With `once_each` a letter that comes back to it meanwhile stays.
+    """One command's work through one queue. With `once_each`, a letter that comes back meanwhile is left there.
 
-    `is_sent`: whether letters go to their source queues, where those of a FIFO queue may not overtake each other.
+    `is_sent`: whether letters go to their source queues, where letters of a FIFO queue may not overtake each other.
     """
 
     def __init__(
@@ -196,7 +196,8 @@ class Work:
         self._choice = choice
         self._act = act
         self._limit = limit
-        # On a FIFO queue, letters in one worker's hand hide the rest of their groups: another's empty answer is no end.
+        # On a FIFO queue, letters in one worker's hand hide the rest of their groups: an empty answer to another worker
+        # does not mean the end.
         self._workers = 1 if limit is not None or out_of.is_fifo else workers
         self._throttle = throttle
         if throttle is not None:
@@ -207,7 +208,7 @@ class Work:
         self._few = ENTRIES_PER_CALL if throttle is None else throttle.at_once(ENTRIES_PER_CALL)
         self._tally = Tally()
         self._left: dict[str, Letter] = {}
-        #: Letters among those left that were met once more since the last one that was new.
+        #: How many of the letters left behind were seen again since the last new one.
         self._met_again = 0
         self._has_postponed = False
         self._lock = Lock()
@@ -224,7 +225,7 @@ class Work:
                     with leased_work(self._session, owner) as ends_at:
                         self._work_until(ends_at)
                     if self._has_postponed:
-                        # While they were in hand, another worker may have seen an empty queue.
+                        # While the postponed letters were in hand, another worker may have found the queue empty.
                         self._is_over = self._has_postponed = False
             finally:
                 self._release()
@@ -260,8 +261,9 @@ class Work:
             raise
 
     def _fresh(self, cases: Sequence[Case]) -> list[Case]:
-        """Return letters not met before. Letters that were left are visible again after `HIDDEN_FOR`,
-        and each receive hides them anew.
+        """Return letters not seen before.
+
+        Letters left behind are visible again after `HIDDEN_FOR`, and each receive hides them anew.
         """
         with self._lock:
             fresh = [case for case in cases if case.message_id not in self._left]
@@ -271,9 +273,7 @@ class Work:
         return fresh
 
     def _has_met_all_again(self) -> bool:
-        """Whether all that is left came once more and nothing else did: there is nothing else,
-        or no time to find it.
-        """
+        """Whether all letters left behind came again, and no new one: there are no others, or no time to find them."""
         return bool(self._left) and self._met_again >= len(self._left)
 
     def _act_on(self, fresh: list[Case], ends_at: datetime) -> None:
@@ -312,7 +312,7 @@ class Work:
         return self._choice.takes(case) and not (self._once_each and case.original_id in self._had)
 
     def _is_told(self, case: Case, why: Mapping[str, str]) -> bool:
-        """Whether it is worth telling that it is left out. A copy that came back is, where somebody named it."""
+        """Whether to report that it is left out. A copy that came back is reported only if somebody named it."""
         reason = why.get(case.message_id)
         return reason is not None and (reason != COPY or case.message_id in self._choice.ids)
 
@@ -342,12 +342,12 @@ class Work:
             self._is_over = True
 
     def _of_gone(self, replaced: Sequence[Case]) -> list[Case]:
-        """Left-over copies of letters that are not here any more: of one that is, another copy goes by its name."""
+        """Left-over copies whose letters are no longer here. A letter that is here has another copy under its name."""
         is_dlq = self._out_of is not self._session.parking_lot
         return [one for one in replaced if not is_of_one_here(one, to_dlq=is_dlq)]
 
     def _note_refused(self, chosen: Sequence[Case], acted: Acted) -> None:
-        """Letters that were named and refused are dealt with, too: they are there, and stay where they are."""
+        """Count named letters that were refused as dealt with, too: they are there, and stay where they are."""
         refused = {fault.key for fault in acted.faults} if self._choice.ids else set()
         for case in chosen:
             if case.message_id in refused:
@@ -365,7 +365,7 @@ def _apart(fresh: Sequence[Case]) -> tuple[list[Case], list[Case]]:
 
 
 def _left_of(here: Sequence[Case], done: Sequence[Case]) -> dict[str, Letter]:
-    """Return the handles that release the letters that stay, by id."""
+    """Return the handles that release the letters that stay, by message id."""
     gone = {case.message_id for case in done}
     return {
         case.message_id: handle_only(case.letter) for case in here if case.message_id not in gone
@@ -373,7 +373,7 @@ def _left_of(here: Sequence[Case], done: Sequence[Case]) -> dict[str, Letter]:
 
 
 def _copies_of_done(here: Sequence[Case], why: Mapping[str, str], acted: Acted) -> list[Case]:
-    """Copies that came back of what is done now: the ledger names them as replaced since."""
+    """Returned copies of letters that are done now: the ledger has named them as replaced since."""
     done = {case.original_id for case in acted.done}
     return [
         case

@@ -1,1 +1,1 @@
-"""The state of a queue: read at once, told as facts in words."""
+"""The state of a queue: read all at once, and shown as facts in words."""

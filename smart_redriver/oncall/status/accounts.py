@@ -1,7 +1,7 @@
 """Many queues at a glance, in several accounts and Regions, each with the caller's credentials for it.
 
-What AWS answers for many queues at once is asked once; the rest is asked side by side. What only Lambda's API and the
-log know, which AWS allows some fifteen times a second, is left to the status of one queue.
+Facts that AWS returns for many queues in one call are asked once; the rest is asked side by side. AWS allows some
+fifteen calls a second to Lambda's API and the log, so the status of one queue alone shows what only those know.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from smart_redriver.oncall.terminal.table import printable, table
 from smart_redriver.oncall.terminal.terminal import Terminal, Tone
 from smart_redriver.oncall.terminal.words import span, stamp
 
-#: As many as a client has connections.
+#: The number of connections that a client has.
 _WIDTH = 32
 _UNREADABLE = "UnreadableCircuit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glance:
-    """One DLQ now. `circuits` are its sources' that could be read, by name, None where no pass wrote one yet.
+    """One DLQ now. `circuits` has the readable circuits of its sources by name; None if no pass has written one yet.
 
     `unknown` says why something is not known.
     """
@@ -58,13 +58,13 @@ class Glance:
 
     @property
     def was_read(self) -> list[bool]:
-        """Whether the DLQ was read, and each circuit."""
+        """Whether the DLQ could be read, and each circuit."""
         faults = _circuit_faults(self)
         return [self.dlq is not None, *(True for _ in self.circuits), *(False for _ in faults)]
 
     @property
     def is_paused(self) -> bool:
-        """Whether people paused it, for now: that is kept with the first source's circuit."""
+        """Whether people have paused it now. The first source's circuit keeps the pause."""
         first = self.circuits.get(self.queue)
         return first is not None and first.orders.pauses(self.at)
 
@@ -118,8 +118,9 @@ class Glance:
 
 
 def take_glances(sessions: Sequence[Session]) -> list[Glance]:
-    """Look at the queues of these sessions, which share their clients. What can't be read is told, not fatal;
-    raises CallFailed for clients.
+    """Look at the queues of these sessions, which share their clients.
+
+    A value that can't be read is reported as unknown. Raises CallFailed if a client can't be made.
     """
     first = sessions[0]
     for service in ("sqs", "dynamodb", "cloudwatch"):  # botocore builds them one after another
@@ -148,7 +149,7 @@ def _depth_of_glances(session: Session, *, dlq: bool) -> QueueFacts:
 
 
 def _by_table(sessions: Iterable[Session]) -> Iterable[tuple[Session, str, dict[str, str]]]:
-    """Any session, a state table, and the source queues whose circuits are in it, by what they are called there."""
+    """Yield each state table with a session, and its source queues by the names that the table uses."""
     queues: defaultdict[str, dict[str, str]] = defaultdict(dict)
     of: dict[str, Session] = {}
     for one in sessions:
@@ -161,7 +162,7 @@ def _by_table(sessions: Iterable[Session]) -> Iterable[tuple[Session, str, dict[
 def _circuits_of_glances(
     session: Session, table: str, queues: Mapping[str, str]
 ) -> dict[str, Circuit | str]:
-    """The circuits that there are by what the table calls their queues, or why one can't be read. Raises CallFailed."""
+    """The circuits by the table's names of their queues, or why one can't be read. Raises CallFailed."""
     found: dict[str, Circuit | str] = {}
     keys = {items.circuit_key(called)["PK"]["S"]: called for called in queues}
     batches = TableBatches(session.aws.dynamodb, table, pause=session.sleep)
@@ -175,12 +176,13 @@ def _circuits_of_glances(
 
 
 def _ringing(session: Session) -> dict[str, list[str]]:
-    """Short names of the alarms of this account and Region that are in ALARM, by what comes before.
+    """Short names of the alarms in ALARM in this account and Region, by the part of the name before it.
+
     Raises CallFailed.
     """
     found: defaultdict[str, list[str]] = defaultdict(list)
     if session.place.process is not None:
-        return found  # no alarm is deployed with a process
+        return found  # a process has no alarms
     request = {"StateValue": "ALARM", "AlarmTypes": ["MetricAlarm", "CompositeAlarm"]}
     token: str | None = ""
     while token is not None:
@@ -194,7 +196,7 @@ def _ringing(session: Session) -> dict[str, list[str]]:
 
 
 class _Known:
-    """The answers of calls for all queues at once."""
+    """The answers of the calls that cover all queues."""
 
     def __init__(
         self, ringing: Answer[dict[str, list[str]]], tables: list[Answer[dict[str, Circuit | str]]]
@@ -237,13 +239,13 @@ class _Known:
         )
 
 
-#: Each has clients and connections of its own.
+#: Homes to look at in parallel. Each has its own clients and connections.
 _AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
-    """One account and Region. `fault` is a sentence that says why it can't be reached; then there are no glances."""
+    """One account and Region. If it can't be reached, `fault` says why in a sentence, and there are no glances."""
 
     name: str
     region: str | None = None
@@ -252,7 +254,7 @@ class Home:
 
     @property
     def was_read(self) -> list[list[bool]]:
-        """Whether each part of each queue was read; one that was not, for a home that can't be reached."""
+        """Whether each part of each queue was read. An unreachable home counts as one unread part."""
         return [[False]] if self.fault else [one.was_read for one in self.glances]
 
     def to_json(self) -> dict[str, Any]:
@@ -265,7 +267,7 @@ class Home:
 
 
 def look_around(session: Session, homes: Sequence[str]) -> list[Home]:
-    """Look at several homes side by side. Raises Misused for one that is not named as they are."""
+    """Look at several homes side by side. Raises Misused for a name that does not have a home's form."""
     names = list(dict.fromkeys(homes))
     there = [replace(session, aws=session.aws.elsewhere(one), known_place=None) for one in names]
     with Asking(_AT_ONCE) as ask:
@@ -287,7 +289,7 @@ def _look(name: str, session: Session) -> Home:
 
 
 _TITLES = ("Queue", "Circuit", "DLQ", "Parked", "Alarms and more")
-#: Topics that neither the circuit's state nor a pause tells.
+#: Topics that neither the circuit's state nor a pause shows.
 _WORTH_A_WORD = frozenset(
     {Topic.NO_PASSES, Topic.FAILING, Topic.SILENT, Topic.KINDS, Topic.SUSPECTS}
 )

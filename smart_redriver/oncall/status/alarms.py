@@ -1,4 +1,4 @@
-"""The queue's alarms: how they are named, which of them ring, and what they mean."""
+"""The queue's alarms: their names, which of them ring, and what they mean."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from smart_redriver.oncall.deployment.session import Session
 
-#: A description says what the alarm means, then what to do.
+#: A description says what the alarm means; what to do follows these words.
 _THEN = " First: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm:
-    """One alarm: its name, a short one, what it means and what to do first."""
+    """One alarm: its name, its short name, what it means and what to do first."""
 
     name: str
     short: str
@@ -64,15 +64,16 @@ def ringing_alarms(session: Session) -> list[Alarm]:
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """Split an alarm's name into the queue's name for people and the alarm's kind;
-    the stack and construct that follow tell people nothing.
+    """Split an alarm's name into the queue's name for people and the alarm's kind.
+
+    The stack and construct that follow mean nothing to people.
     """
     known_as, _, rest = name.partition(" ")
     return known_as, rest.partition(" ")[0]
 
 
 def read_alarm(described: dict[str, Any], known_as: str) -> Alarm:
-    """An alarm as CloudWatch describes it. Its short name begins with the queue where that is not ``known_as``."""
+    """An alarm as CloudWatch describes it. Its short name begins with the queue, unless that is ``known_as``."""
     name = described["AlarmName"]
     whose, kind = split_name(name)
     meaning, _, rest = (described.get("AlarmDescription") or "").partition(_THEN)

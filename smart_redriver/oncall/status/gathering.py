@@ -1,8 +1,8 @@
 """Gathers what `redrive status` shows, all at once, with links to the AWS console.
 
-What can't be read is said, and is not fatal.
+A value that can't be read is reported as unknown; that is not fatal.
 
-The dashboard's widget shows a part of it: what queues and table say, the only things that its function may read.
+The dashboard's widget shows only the part from queues and table, because its function may read nothing else.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _QUEUE_URL = re.compile(r"https://sqs\.(?P<region>[a-z0-9-]+)\.(?P<domain>amazon
 
 
 def console_links(place: Place) -> dict[str, str]:
-    """Addresses by what they show; none for queues that are not on AWS."""
+    """The console's addresses by what they show; none for queues that are not on AWS."""
     found = _QUEUE_URL.match(place.deployment.dlq_url)
     if found is None:
         return {}
@@ -67,7 +67,7 @@ def log_link(place: Place, group: str, stream: str) -> str | None:
 
     def part(
         name: str,
-    ) -> str:  # twice quoted, with a dollar: the console reads it out of a fragment
+    ) -> str:  # quoted twice, with $ for %: the console reads it from the fragment
         return quote(quote(name, safe=""), safe="").replace("%", "$")
 
     address = f"https://{home}/cloudwatch/home?region={region}#logsV2:log-groups/log-group"
@@ -82,11 +82,11 @@ def _home(region: str, domain: str) -> str:
     return f"{region}.console.aws.amazon.com"
 
 
-#: Each asks a dozen things at a time by itself, of clients with 32 connections.
+#: Snapshots to take in parallel. Each asks a dozen things at a time, through clients with 32 connections.
 AT_ONCE = 4
-#: So far back the last change is looked for, in one call.
+#: How many days back to look for the last change, in one call.
 _DAYS_SEARCHED = 7
-#: Why a glance does not know what it does not ask for.
+#: Why a glance does not know the values that it does not ask for.
 NOT_ASKED = "not asked"
 _OFF = {
     Passes.NOT_SCHEDULED: "nothing: the schedule is off; `redrive run` makes a pass",
@@ -95,13 +95,13 @@ _OFF = {
 
 
 def take_snapshots(sessions: Sequence[Session]) -> list[Snapshot]:
-    """One of each, some at once. Raises CallFailed and Refused."""
+    """Take one snapshot of each session, some in parallel. Raises CallFailed and Refused."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(take_snapshot, sessions))
 
 
 def take_snapshot(session: Session) -> Snapshot:
-    """Ask for everything at once. Raises CallFailed and Refused only where the stack itself can't be read."""
+    """Ask for everything at once. Raises CallFailed and Refused only if the stack itself can't be read."""
     _ = session.letter_store, session.store
     # One client after another: botocore builds them slowly, and not at the same time.
     for service in ("sqs", "dynamodb", "cloudwatch", "logs", "lambda", "scheduler"):
@@ -112,7 +112,7 @@ def take_snapshot(session: Session) -> Snapshot:
 
 
 def glance(session: Session, settings: Settings) -> Snapshot:
-    """A snapshot of queues and table, for a caller that may read nothing else; the rest is `unknown`, as NOT_ASKED."""
+    """A snapshot for a caller that may read only queues and table. The rest is `unknown`, as NOT_ASKED."""
     now = session.clock()
     answers = _ask(_of_queues_and_table(session, now))
     answers |= {what: Answer(fault=NOT_ASKED) for what in _of_all_else(session, now)}
@@ -146,7 +146,7 @@ def _snapshot(session: Session, answers: dict[str, Answer[Any]], now: datetime) 
 def _passes(
     session: Session, settings: Settings | None, answers: dict[str, Answer[Any]], now: datetime
 ) -> Passes | None:
-    """Whether passes run by themselves; None where that is not known."""
+    """Whether passes run by themselves; None if that is not known."""
     if session.place.process is not None:
         last = answers["last pass"]
         if last.fault or settings is None:
@@ -165,13 +165,13 @@ def _looks_every(
     dlq: QueueFacts | None,
     now: datetime,
 ) -> timedelta | None:
-    """The time between two passes that look; None where settings or circuits could not be read."""
+    """The time between two passes that look; None if settings or circuits could not be read."""
     circuits = [one.circuit for one in sources if one.circuit]
     return looks_every(settings, circuits, dlq, now) if settings and circuits else None
 
 
 def _ask(questions: dict[str, Callable[[], Any]]) -> dict[str, Answer[Any]]:
-    """Each answer, or why there is none, by what was asked for."""
+    """Ask all questions. Returns each answer, or why there is none, by its question."""
     with Asking() as ask:
         asked = {what: ask(question) for what, question in questions.items()}
         return {what: wait() for what, wait in asked.items()}
@@ -206,7 +206,7 @@ def _of_all_else(session: Session, now: datetime) -> dict[str, Callable[[], Any]
         "last pass": lambda: last_pass(session),
     }
     if session.place.process is not None:
-        return of_any  # it has no schedule, and no alarm
+        return of_any  # it has no schedule and no alarms
     return of_any | {
         "alarms": lambda: ringing_alarms(session),
         "schedule": lambda: schedule_state(session),
@@ -275,7 +275,7 @@ def _sources(
 def _circuit(
     name: str, settings: Settings | None, answer: Answer[Circuit | None], now: datetime
 ) -> Circuit | None:
-    """The circuit as it stands, or as the first pass will make it; None where that is not known."""
+    """The circuit now, or as the first pass will make it; None if that is not known."""
     if answer.fault or answer.value or settings is None:
         return answer.value
     return breaker.new_circuit(name, settings, now)

@@ -1,7 +1,7 @@
-"""The outlook of one source queue: the re-driver's next step and next look, the circuits of its causes, and the likely
-fate of letters that a person sends back now.
+"""The outlook of one source queue.
 
-Pure: as the rules of a pass have it, from what is seen of a queue and its circuit's item.
+It has the re-driver's next step and next look, the circuits of causes, and the likely fate of letters that a person
+sends back now. Pure: it applies the rules of a pass to the queue as it is seen and to its circuit's item.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from smart_redriver.engine.model.permit import allow, cools_until, has_cooled_do
 from smart_redriver.engine.passes.reporting import BUSY_SECONDS
 from smart_redriver.oncall.terminal.words import ago, letters, span, stamp
 
-#: Status names so many, `redrive causes` all.
+#: Status names this many causes; `redrive causes` names all.
 MOST_IN_A_LINE = 3
 
 
@@ -43,8 +43,9 @@ def cause_to_json(one: CauseCircuit) -> dict[str, Any]:
 
 
 def causes_in_words(circuit: Circuit, now: datetime, *, is_idle: bool) -> str:
-    """The causes worth a line, in one; empty where there is none. `is_idle`:
-    the DLQ has no letter that could be a canary.
+    """One line with the causes worth mentioning; empty if there are none.
+
+    `is_idle`: the DLQ has no letter that could be a canary.
     """
     known = causes_now(circuit, now)
     told = [
@@ -59,7 +60,7 @@ def causes_in_words(circuit: Circuit, now: datetime, *, is_idle: bool) -> str:
 
 
 def held_in_words(one: CauseCircuit, now: datetime, *, is_idle: bool = False) -> str:
-    """Say how a held cause stands: "held since 03:12, next canary in 4 min, 6 failed"."""
+    """Describe the state of a held cause: "held since 03:12, next canary in 4 min, 6 failed"."""
     at = _next_canary_at(one)
     if is_idle and one.canary_sent_at is None:
         canary = "no letter of it is in the DLQ"
@@ -79,24 +80,24 @@ def since_when(moment: datetime, now: datetime) -> str:
 
 
 def _mostly_fails(one: CauseCircuit, now: datetime) -> bool:
-    """A pass sees now all letters of a cause and now a few, so they are no measure here; what became of some is."""
+    """Whether more failed than succeeded. Counts of letters are no measure: a pass sees all of a cause or only some."""
     is_recent = one.counted_at is not None and now <= one.counted_at + COUNTED_FOR
     return is_recent and one.failed > one.succeeded
 
 
 def _next_canary_at(one: CauseCircuit) -> datetime | None:
-    """Return the time when the next canary may go; None if that is unknown, as while one is out."""
+    """Return the time when the next canary may go; None if that is unknown, for example while one is out."""
     return one.cools_until if one.is_held and one.canary_sent_at is None else None
 
 
 def next_step(
     settings: Settings, circuit: Circuit, orders: Orders, dlq: QueueFacts | None, now: datetime
 ) -> tuple[str, datetime | None]:
-    """The next step, and from when on where that is known.
+    """The next step, and from when on if that is known.
 
     Args:
-        orders: those of the DLQ's first source queue, which pause all of them.
-        dlq: None where it could not be asked.
+        orders: the orders of the DLQ's first source queue, which pause all its source queues.
+        dlq: None if the DLQ could not be read.
 
     """
     if settings.mode is not Mode.AUTOMATIC:
@@ -141,16 +142,16 @@ def looks_every(
 
 
 def is_known(judged: Judged) -> bool:
-    """Whether it is known when the batch was sent, and how large it was: the first edition kept neither."""
+    """Whether the batch's time and size are known: the first edition kept neither."""
     return judged.sent_at.timestamp() > 0
 
 
 def last_canary(circuit: Circuit) -> Judged | None:
-    """The canary that was judged last, as far back as the last change of the circuit's state tells."""
+    """The canary that was judged last, as far back as the last change of the circuit's state shows."""
     generation = circuit.generation
     if circuit.state is not State.HALF_OPEN:
         generation -= (
-            1  # an OPEN circuit sends none: what was judged before this state, HALF_OPEN had sent
+            1  # an OPEN circuit sends no canary: HALF_OPEN sent those that were judged before
         )
         if circuit.reason.startswith("forced") or (
             circuit.state is State.OPEN and circuit.consecutive_opens < 2
@@ -166,9 +167,9 @@ _FAIL = frozenset({Topic.DOWN, Topic.FAILING, Topic.CANARY})
 def forecast(
     seen: Mapping[str, Seen], circuits: Iterable[Circuit], groups: Mapping[str, int]
 ) -> Iterator[str]:
-    """Sentences on what to expect of letters that are sent now.
+    """Sentences on what to expect for letters that are sent now.
 
-    `groups`: how many there are, by their cause; empty for a whole DLQ, in which passes have counted them.
+    `groups`: how many letters there are by cause; empty for a whole DLQ, where passes have counted them.
     """
     for name, one in seen.items():
         yield from _forecast_of_queue(f" of {name}" if len(seen) > 1 else "", one, groups)
@@ -196,7 +197,7 @@ def _forecast_of_kind(kind: KindDown, count: int, now: datetime) -> str:
 
 
 def _expected(seen: Seen) -> str:
-    # A person's letters go whatever keeps passes from acting.
+    # A person's letters go even if something keeps passes from acting.
     unkept = replace(seen, mode=Mode.AUTOMATIC, passes=Passes.RUN, orders=Orders())
     topic = headline(unkept).topic
     if topic in _FAIL:
@@ -210,7 +211,7 @@ def _expected(seen: Seen) -> str:
 
 
 def gone_since(circuits: Iterable[Circuit], since: datetime) -> int:
-    """Count letters sent since then that are not known to be back, as far as circuits remember."""
+    """Count letters sent since then that are not known to be back, as far as the circuits remember."""
     return sum(
         sum(one.size - one.seen_again for one in circuit.judged if one.sent_at >= since)
         + sum(one.size - one.seen_again for one in circuit.pending if one.sent_at >= since)
@@ -219,7 +220,7 @@ def gone_since(circuits: Iterable[Circuit], since: datetime) -> int:
 
 
 def became_of(circuits: Iterable[Circuit], since: datetime) -> str:
-    """A sentence on the letters that passes sent since then; empty where none was sent."""
+    """A sentence on the letters that passes sent since then; empty if none was sent."""
     sent = back = unknown = 0
     for circuit in circuits:
         for judged in circuit.judged:

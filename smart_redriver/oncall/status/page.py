@@ -1,4 +1,4 @@
-"""A snapshot as facts in plain words: what `redrive status` has on its screen."""
+"""A snapshot as facts in plain words, as `redrive status` shows it on the screen."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _MEANING = {
     State.OPEN: "nothing is redriven",
     State.HALF_OPEN: "a canary is out, everything else waits",
 }
-#: The headline alone has a colour: a circuit may be CLOSED while letters wait for what does not come.
+#: Only the headline has a colour: a circuit may be CLOSED while letters wait for something that does not come.
 _TONES = {Colour.GREEN: Tone.GOOD, Colour.YELLOW: Tone.CAREFUL, Colour.RED: Tone.BAD}
 _NO_PASSES = (Passes.NOT_SCHEDULED, Passes.NO_PROCESS)
 _UNKNOWN = "not known"
 
 
 class _Words(NamedTuple):
-    """The words for one of the counted letters, and for what hides some of them."""
+    """The word for one counted message, and the word for hidden ones."""
 
     one: str
     hidden: str
@@ -41,7 +41,7 @@ class _Words(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One line: what it is about (nothing where it goes on from the line above), and how it is meant."""
+    """One line: its subject (empty if it continues the line above), its text and its tone."""
 
     name: str
     text: str
@@ -109,7 +109,7 @@ def _circuit(circuit: Circuit, source: SourceNow, now: Snapshot) -> Iterator[Fac
 
 
 def _out(circuit: Circuit) -> str:
-    """Letters of which nothing is known. How many more may go is in the next step."""
+    """Letters with unknown outcomes. The next step says how many more may go."""
     told = await_a_verdict(circuit.unknown)
     if settled := circuit.outstanding - circuit.unknown:
         told += f"; for {settled:,} other{'' if settled == 1 else 's'} the outcome is known"
@@ -119,7 +119,7 @@ def _out(circuit: Circuit) -> str:
 
 
 def _held(now: Snapshot) -> str:
-    """The reason why letters don't flow, whatever the circuit's state is."""
+    """The reason why letters don't flow, regardless of the circuit's state."""
     if now.is_paused:
         return "but paused: nothing is redriven"
     if now.mode is not None and now.mode is not Mode.AUTOMATIC:

@@ -13,14 +13,14 @@ from smart_redriver.engine.headline import Passes
 from smart_redriver.oncall.deployment.logs import Query, read_log
 from smart_redriver.oncall.deployment.session import Session
 
-#: A day holds the last pass of the rarest schedule.
+#: Even the rarest schedule has a pass within a day.
 _SEARCHED = timedelta(days=1)
 _FINISHED = "pass.finished"
-#: SQS keeps nothing longer than 14 days; of a table a pass reports a century.
+#: SQS keeps no message longer than 14 days; for a table, a pass reports a century.
 _NOTHING_EXPIRES = 366 * 86_400
-#: A day has fewer passes, and a line is some KB.
+#: A day has fewer passes than this, and a line is some KB.
 _MOST_LINES = 5_000
-#: Passes of a process that are missing, and it is no accident any more.
+#: After this many missing passes, a process is considered not at work.
 _MISSED = 3
 
 
@@ -33,8 +33,9 @@ class EndedPass:
 
     @property
     def least_to_expiry(self) -> timedelta | None:
-        """The time that the letter nearest to its expiry had left then; None where the pass saw none,
-        or none expires.
+        """The time that the letter nearest to its expiry had left then.
+
+        None if the pass saw no letter, or if none expires.
         """
         seconds = self.report.get("least_seconds_to_expiry")
         if seconds is None or int(seconds) > _NOTHING_EXPIRES:
@@ -54,9 +55,9 @@ def is_dry(report: Mapping[str, Any]) -> bool:
 
 
 def acts_in_words(report: Mapping[str, Any]) -> list[str]:
-    """The actions of a pass on letters, or those a dry run would have taken, and returned letters."""
+    """What a pass did to letters, or what a dry run would have done, and the letters that returned."""
     acts, would = report, ""
-    if is_dry(report):  # a pass of an older version told what it would do as done
+    if is_dry(report):  # an older version reported what it would do as done
         acts, would = report.get("would") or report, "would be "
     parts = [
         f"{acts[name]:,} {would}{name}"
@@ -71,7 +72,8 @@ def acts_in_words(report: Mapping[str, Any]) -> list[str]:
 
 
 def last_pass(session: Session) -> EndedPass | None:
-    """The last pass in the log, looked for where it is most likely first; a process's is in the state table.
+    """Find the last pass: of a function in its log, the most likely time first; of a process in the state table.
+
     Raises CallFailed and Refused.
     """
     if session.place.process is not None:
@@ -87,14 +89,15 @@ def last_pass(session: Session) -> EndedPass | None:
 
 
 def is_at_work(last: EndedPass | None, settings: Settings, now: datetime) -> bool:
-    """Whether a process is at work, as its last pass tells."""
+    """Whether a process is at work, judged by its last pass."""
     silent_after = _MISSED * timedelta(minutes=settings.schedule_minutes)
     return last is not None and now - last.at <= silent_after
 
 
 def passes_of_process(session: Session) -> Passes:
-    """Whether passes run that a process makes. Those of a function are taken to run: few calls to its schedule are
-    allowed. Raises CallFailed and Refused.
+    """Whether the passes of a process run. Raises CallFailed and Refused.
+
+    A function's passes are assumed to run, because AWS allows few calls to its schedule.
     """
     if session.place.process is None:
         return Passes.RUN
@@ -103,7 +106,7 @@ def passes_of_process(session: Session) -> Passes:
 
 
 def passes_between(session: Session, start: datetime, end: datetime) -> list[EndedPass]:
-    """The passes that ended then, as the log has them, in about their order. Raises CallFailed and Refused."""
+    """The passes that ended then according to the log, roughly in order. Raises CallFailed and Refused."""
     query = Query(
         group=session.log_group,
         start=start,
@@ -122,14 +125,14 @@ def _report(line: str) -> Mapping[str, Any] | None:
     return fields if isinstance(fields, dict) and fields.get("message") == _FINISHED else None
 
 
-#: CloudFormation cuts the names that it makes, but not their beginning.
+#: CloudFormation shortens the names that it makes, but keeps their beginning.
 _NAME_KEPT = 20
 
 ENABLED = "ENABLED"
 
 
 def schedule_state(session: Session) -> str | None:
-    """The state of the schedule that starts passes; None where there is none. Raises CallFailed and Refused."""
+    """The state of the schedule that starts passes; None if there is none. Raises CallFailed and Refused."""
     arn = session.function_configuration["FunctionArn"]
     request: dict[str, Any] = {"NamePrefix": session.place.stack[:_NAME_KEPT]}
     while True:

@@ -21,9 +21,9 @@ from smart_redriver.oncall.terminal.words import stamp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceNow:
-    """One source queue now, or one target, with its circuit. None is what could not be read.
+    """One source queue now, or one target, with its circuit. A value that could not be read is None.
 
-    A `target` has no `facts`: nobody can ask it what waits there.
+    A `target` has no `facts`, because it can't be asked what waits there.
     """
 
     name: str
@@ -73,10 +73,10 @@ class SourceNow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """One DLQ now, with the source queues that share it, the first one first.
+    """One DLQ now, with the source queues that share it in their order.
 
-    None is what could not be read; `unknown` says why, by what it was. `is_of_process`: a process makes the passes,
-    which has no `schedule` and no alarms.
+    A value that could not be read is None; `unknown` says why, by its name. `is_of_process`: a process makes the
+    passes, so there is no `schedule` and there are no alarms.
     """
 
     at: datetime
@@ -103,31 +103,31 @@ class Snapshot:
 
     @property
     def orders(self) -> Orders:
-        """The orders of people for all of them, which are kept with the first one's circuit."""
+        """The orders of people for all its source queues. The circuit of the first one keeps them."""
         first = self.sources[0].circuit
         return first.orders if first else Orders()
 
     @property
     def headline(self) -> Headline | None:
-        """The headline among its sources' that wants a person most."""
+        """The most urgent of its sources' headlines."""
         known = {one.name: one.headline for one in self.sources if one.headline}
         return worst(known) if known else None
 
     @property
     def was_read(self) -> list[bool]:
-        """Whether the DLQ was read, and each circuit."""
+        """Whether the DLQ could be read, and each circuit."""
         return [self.dlq is not None, *(one.circuit is not None for one in self.sources)]
 
     @property
     def is_paused(self) -> bool:
-        """Whether people paused it, for now."""
+        """Whether people have paused it now."""
         return self.orders.pauses(self.at)
 
     @property
     def age_of_oldest(self) -> timedelta | None:
         """The age of the oldest letter.
 
-        In a dry run as its last pass saw it: SQS's metric leaves out what was received three times.
+        In a dry run, its last pass gives the age: SQS's metric leaves out letters that were received three times.
         """
         ended = self.last_pass
         if ended is None or not is_dry(ended.report) or ended.age_of_oldest is None:
@@ -136,13 +136,13 @@ class Snapshot:
 
     @property
     def least_to_expiry(self) -> timedelta | None:
-        """The least time that a letter of the DLQ has left, as the last pass saw it."""
+        """The shortest time that any letter of the DLQ has left, as the last pass saw it."""
         if self.last_pass is None or (left := self.last_pass.least_to_expiry) is None:
             return None
         return left - (self.at - self.last_pass.at)
 
     def to_json(self) -> dict[str, Any]:
-        """The object for `--json`: `sources` has all sources; fields of one source beside it are the first one's."""
+        """The object for `--json`. `sources` has all sources; source fields beside it belong to the first one."""
         first = self.sources[0].to_json()
         depths = {"dead_letters": self.dlq, "parked": self.parking_lot}
         return {

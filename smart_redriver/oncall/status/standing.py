@@ -1,6 +1,6 @@
-"""The state that a person is about to change: pauses, circuits, and others' changes within the hour.
+"""The state that a person is about to change: pauses, circuits, and what others changed within the last hour.
 
-Every plan shows it. A change to a circuit is written under the circuit's version and recorded in the audit trail.
+Every plan shows it. A change to a circuit is conditional on the circuit's version and recorded in the audit trail.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.words import ago, stamp
 
-#: A pass writes the circuit twice; whoever comes between reads again.
+#: A pass writes the circuit twice, so a change that comes in between reads it again.
 _TRIES = 5
 
 CircuitChange = Callable[[Circuit, datetime], Circuit]
 
 
 def load_circuit(session: Session, queue: str) -> Circuit:
-    """The circuit of a source queue as it stands, or as the first pass will make it. Raises CallFailed and Refused."""
+    """The circuit of a source queue now, or as the first pass will make it. Raises CallFailed and Refused."""
     found = session.store.of(queue).load_circuit()
     return found or breaker.new_circuit(queue, session.settings, session.clock())
 
@@ -38,7 +38,8 @@ def seen_by_source(
     dlq: QueueFacts | None,
     lot: QueueFacts | None = None,
 ) -> dict[str, Seen]:
-    """The state of each source queue, as its headline sees it; without the `lot`, parked letters do not count.
+    """The state of each source queue, as its headline needs it. Without `lot`, parked letters do not count.
+
     Raises CallFailed and Refused.
     """
     first = circuits.get(session.place.queue)
@@ -62,7 +63,7 @@ def headlines_of(
 
 
 def change_circuit(session: Session, queue: str, change: CircuitChange) -> Circuit:
-    """Apply a change to a source queue's circuit, whoever else writes it. Raises CallFailed and Refused."""
+    """Apply a change to a source queue's circuit, even if others write it, too. Raises CallFailed and Refused."""
     store = session.store.of(queue)
     for _ in range(_TRIES):
         circuit = load_circuit(session, queue)
@@ -90,13 +91,13 @@ def change_and_tell(
 
 
 LATELY = timedelta(hours=1)
-#: The option that answers beforehand.
+#: The option that answers the objections beforehand.
 INSIST = "--even-though-paused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """The state of a DLQ now. `circuits` are those of its source queues, `changes` others', of the last hour."""
+    """The state of a DLQ now: `circuits` of its source queues, and `changes` by others in the last hour."""
 
     at: datetime
     circuits: tuple[Circuit, ...]
@@ -105,12 +106,12 @@ class Standing:
 
     @property
     def headline(self) -> Headline:
-        """The one of its sources' headlines that wants a person most."""
+        """The most urgent of its sources' headlines."""
         return worst({name: headline(one) for name, one in self.seen.items()})
 
     @property
     def orders(self) -> Orders:
-        """The orders of people for all of them, which are kept with the first one's circuit."""
+        """The orders of people for all its source queues. The circuit of the first one keeps them."""
         return self.circuits[0].orders
 
     @property
@@ -147,7 +148,7 @@ class Standing:
 
 
 def take_standing(session: Session) -> Standing:
-    """Read it. Raises CallFailed and Refused."""
+    """Read the standing. Raises CallFailed and Refused."""
     now = session.clock()
     lines = trail_of(session).read_since(now - LATELY, now)
     changes = (
@@ -164,14 +165,14 @@ def take_standing(session: Session) -> Standing:
 
 
 def tell_standing(session: Session) -> Standing:
-    """Read it, and show it below a plan. Raises CallFailed and Refused."""
+    """Read the standing, and show it below a plan. Raises CallFailed and Refused."""
     standing = take_standing(session)
     show_standing(session, standing)
     return standing
 
 
 def show_standing(session: Session, standing: Standing) -> None:
-    """Show it below a plan."""
+    """Show the standing below a plan."""
     for line in standing.lines():
         session.terminal.plan(printable(line))
 
@@ -184,7 +185,8 @@ def confirm_against(
     insists: bool,
     other: str | None = None,
 ) -> bool:
-    """Ask, and ask again for each objection, unless the caller insists; whether `other` was the answer.
+    """Ask, and ask again for each objection unless the caller insists. Returns whether `other` was the answer.
+
     Raises Refused.
     """
     _refuse_unheard(session, objections, insists=insists)
@@ -201,11 +203,10 @@ def confirm_sending(
     insists: bool,
     other: str | None = None,
 ) -> bool:
-    """Ask before letters go past the re-driver, and again for what speaks against it; whether `other` was the answer.
-    Raises CallFailed and Refused.
+    """Ask before letters go past the re-driver, and again for each objection. Returns whether `other` was the answer.
 
-    A plan is read for minutes, and on a page for a quarter of an hour: what has come to speak against it is asked for,
-    too.
+    People read a plan for minutes, and on a page for a quarter of an hour, so objections that arose meanwhile are asked
+    about, too. Raises CallFailed and Refused.
     """
     known = standing.against_sending()
     is_other = confirm_against(session, question, known, insists=insists, other=other)
@@ -216,7 +217,7 @@ def confirm_sending(
 
 
 def _refuse_unheard(session: Session, objections: Sequence[str], *, insists: bool) -> None:
-    """Refuse where nobody is asked, and so nobody has heard of what speaks against it."""
+    """Refuse if nobody is asked, because then nobody has seen the objections."""
     if session.terminal.assume_yes and objections and not insists:
         raise Refused(f"{objections[0]} Nothing was changed. To go ahead, add {INSIST}.")
 

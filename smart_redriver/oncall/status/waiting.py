@@ -1,6 +1,6 @@
-"""The reason why one letter waits, and its latest end, from the headline of its queue and from its ledger entry.
+"""Why one letter waits, and until when at the latest: from the headline of its queue and from its ledger entry.
 
-The ledger says what keeps one letter, the headline what keeps all of them. What keeps it longest is told first.
+The ledger says what keeps one letter, and the headline what keeps all of them. What keeps it longest is reported.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from smart_redriver.oncall.status.standing import seen_by_source
 from smart_redriver.oncall.terminal.words import ago, stamp
 
 _IN_THE_DLQ = (Status.RETURNED, Status.FAILED)
-#: The reason that keeps all letters of a queue, by the topic of its headline.
+#: What all letters of a queue wait for, by the topic of its headline.
 _WITH_ALL = {
     Topic.NO_PASSES: "passes, of which none runs by itself: `redrive doctor`",
     Topic.MODE: "`mode=automatic`",
@@ -34,7 +34,7 @@ _WITH_ALL = {
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A letter's reason to wait, and until when at the latest, where that is known."""
+    """What a letter waits for, and until when at the latest if that is known."""
 
     what: str
     until: datetime | None = None
@@ -57,7 +57,7 @@ class Wait:
 
 
 class Waits:
-    """Tells what letters of a DLQ wait for, as things stand now."""
+    """Says what letters of a DLQ wait for at present."""
 
     def __init__(self, seen: Mapping[str, Seen], settings: Settings) -> None:
         self._seen = seen
@@ -65,7 +65,7 @@ class Waits:
 
     @classmethod
     def of(cls, session: Session) -> Waits:
-        """Read it: a circuit for each source queue, and the DLQ's depth. Raises CallFailed and Refused."""
+        """Read the circuit of each source queue, and the DLQ's depth. Raises CallFailed and Refused."""
         circuits = {name: session.store.of(name).load_circuit() for name in session.place.sources}
         seen = seen_by_source(session, circuits, session.dead_letters.facts())
         return cls(seen, session.settings)
@@ -73,10 +73,10 @@ class Waits:
     def letter(
         self, entry: Entry | None, *, queue: str | None = None, is_met: bool = False
     ) -> Wait | None:
-        """The letter's wait; without an entry, that of one on its first visit. None where it waits for nothing.
+        """The letter's wait; without an entry, the wait of a letter on its first visit. None if it waits for nothing.
 
-        `queue`: the source queue that it says it is of, for want of an entry. `is_met`: it was met in the DLQ,
-        where the ledger may not know it to be yet.
+        `queue`: the source queue that the letter itself names, for use without an entry. `is_met`: the letter was seen
+        in the DLQ, which the ledger may not know yet.
         """
         if entry is not None and is_met:
             entry = replace(entry, status=Status.RETURNED)
@@ -92,14 +92,14 @@ class Waits:
         )
 
     def _seen_of(self, queue: str | None) -> Seen | None:
-        """The view of the letter's queue; None if the letter may be of any of several."""
+        """The state of the letter's queue; None if the letter may belong to any of several."""
         first, *more = self._seen.values()
         if queue is None:
             return None if more else first
         return self._seen.get(queue, first)
 
     def alone(self, entry: Entry) -> Wait | None:
-        """The wait of this letter alone, beside what keeps all of them; None without one."""
+        """What this letter alone waits for, apart from what keeps all letters; None if nothing."""
         seen = self._seen.get(entry.queue)
         is_there = entry.status in _IN_THE_DLQ and seen is not None
         return _alone(entry, seen, self._settings) if seen and is_there else None
@@ -154,6 +154,6 @@ def _with_all(seen: Seen) -> Wait | None:
 
 
 def _canary_at(seen: Seen) -> datetime | None:
-    """Return the latest time of the next canary: after the cool-down, failing live messages delay it."""
+    """Return the latest time of the next canary. After the cool-down, failing live messages delay it."""
     at = seen.next_canary_at
     return at if at and at > seen.at else seen.canary_at_latest or at

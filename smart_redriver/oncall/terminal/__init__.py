@@ -1,1 +1,1 @@
-"""Both ends of the terminal: words, tables, questions, Ctrl-C, and how a command ends. Knows nothing of letters."""
+"""Input and output on the terminal: words, tables, questions, Ctrl-C, exit codes. Knows nothing about letters."""

@@ -1,6 +1,6 @@
-"""The ends of a command: its exit codes, the refusal that ends it early, and one sentence for each failure.
+"""How a command ends: its exit codes, the refusal that ends it early, and one sentence for each failure.
 
-The sentence says what to do next; a traceback goes to a file and never to a person's screen.
+The sentence says what to do next. A traceback goes to a file, and never to a person's screen.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from smart_redriver.engine.errors import CallFailed, DatabaseLost, RedriverError
 
-#: Characters of a reason that a person gives: it is kept with the circuit, which every pass reads.
+#: The most characters of a reason that a person gives. It is kept with the circuit, which every pass reads.
 LONGEST_REASON = 500
 
 
@@ -19,7 +19,7 @@ class Exit(IntEnum):
     """Exit codes, as docs/command.md promises them."""
 
     DONE = 0
-    REFUSED = 1  # refused, declined or failed; nothing was changed, or it says what was
+    REFUSED = 1  # refused, declined or failed; nothing was changed, or the output says what was
     USAGE = 2
     PARTLY = 3  # some of it was done; running it again goes on
 

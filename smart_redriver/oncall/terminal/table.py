@@ -1,6 +1,6 @@
-"""Plain columns, as wide as what is in them: readable in a terminal, a ticket and a chat, and quick to start.
+"""Plain columns, as wide as their content: readable in a terminal, a ticket and a chat, and quick to start.
 
-Where they are wider than the terminal, each row becomes a few lines of its own; sentences fold between words.
+If they are wider than the terminal, each row becomes a few lines of its own. Sentences fold between words.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 _WIDEST = 60
 _INDENT = "    "
-#: The beginning of a line, and of those that it is folded into: its indentation, and the name of a fact.
+#: The beginning that a line keeps when it is folded: its indentation, and the name of a fact.
 _LEAD = re.compile(r" +(?:[A-Z][\w ]*: +)?|[A-Z][\w ]*: {2,}")
 _MOST_LEAD = 20
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -24,7 +24,7 @@ def table(
     right: Collection[int] = (),
     columns: int | None = None,
 ) -> str:
-    """Rows under titles; columns in `right` hold numbers. At most `columns` wide, if there are that few."""
+    """Rows under titles. Columns in `right` hold numbers. `columns` is the most width, if there is a limit."""
     cut = [[_cut(cell) for cell in row] for row in (titles, *rows)]
     widths = [max(len(row[column]) for row in cut) for column in range(len(titles))]
     lines = []
@@ -40,7 +40,7 @@ def table(
 
 
 def folded(text: str, columns: int) -> str:
-    """The text with each line that is wider than that folded between words; a word that is wider stays whole."""
+    """Fold each line that is wider than `columns` between words. A longer word stays whole."""
     return "\n".join(part for line in text.split("\n") for part in _fold(line, columns))
 
 
@@ -66,7 +66,7 @@ def _width(text: str) -> int:
 
 
 def folded_command(command: str, columns: int | None, indent: str = "") -> str:
-    """A command for a shell on as many lines as it needs, each of them continued: what is copied can be run."""
+    """Fold a shell command over several lines with continuations, so that a person can copy and run it."""
     line = indent
     lines: list[str] = []
     for word in map(shlex.quote, shlex.split(command)):
@@ -79,7 +79,7 @@ def folded_command(command: str, columns: int | None, indent: str = "") -> str:
 
 
 def _folded(titles: Sequence[str], row: Sequence[str], columns: int) -> Iterator[str]:
-    """A row as lines: its first cell, and below it the others, each with its title."""
+    """A row as lines: the first cell, and below it the others, each with its title."""
     line = _cut(row[0], columns)
     for title, cell in zip(titles[1:], row[1:], strict=True):
         part = _cut(f"{title.lower()} {cell}", columns - len(_INDENT))
@@ -97,11 +97,11 @@ def _cut(cell: str, most: int = _WIDEST) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a text on one line, without characters that a terminal obeys: letters come from strangers."""
+    """Return text on one line, without characters that a terminal obeys: letters come from strangers."""
     return "".join(one if one.isprintable() else "�" for one in " ".join(text.split()))
 
 
 def printable_line(line: str) -> str:
-    """A line with its indentation, and nothing that a terminal obeys."""
+    """A line with its indentation, without anything that a terminal obeys."""
     indent = line[: len(line) - len(line.lstrip(" "))]
     return indent + printable(line)

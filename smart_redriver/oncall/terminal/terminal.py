@@ -1,7 +1,7 @@
 """The output and questions of a command, and how Ctrl-C stops it between two rounds.
 
-With `--json` standard output holds the result and nothing else. What a person has to know before they answer goes to
-standard error.
+With `--json`, standard output holds only the result. Whatever a person has to know before they answer goes to standard
+error.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class Interrupts:
         self.came = True
 
 
-#: Told how many more are done.
+#: Called with how many more are done.
 Advance = Callable[[int], None]
 
 
-#: Columns that a table and a page fit into at the least.
+#: The least width that tables and pages are fitted to.
 NARROWEST = 60
 
 
@@ -61,7 +61,7 @@ def _columns() -> int:
 
 
 class Tone(str, Enum):
-    """The tone of a text, shown by its colour on a terminal."""
+    """The tone of a text, which a terminal shows by colour."""
 
     GOOD = "green"
     CAREFUL = "yellow"
@@ -69,7 +69,7 @@ class Tone(str, Enum):
 
 
 def is_other(answer: str, expected: str, other: str | None) -> bool:
-    """Whether the answer is the other one. Raises Refused where it is neither."""
+    """Whether the answer is `other`. Raises Refused if it is neither that nor `expected`."""
     typed = answer.strip().lower()
     if other is not None and typed == other.lower():
         return True
@@ -79,17 +79,17 @@ def is_other(answer: str, expected: str, other: str | None) -> bool:
 
 
 class Verbatim(str):
-    """Text by others, or for a shell: its lines are shown as they are, however wide the terminal is."""
+    """Text by others, or for a shell. Its lines are never folded to the terminal's width."""
 
     __slots__ = ()
 
 
 @dataclass(kw_only=True)
 class Terminal:
-    """Both ends of the terminal; a test puts strings in their places.
+    """Input and output on a terminal; a test replaces them by strings.
 
-    `spared_stack`: the names that CloudFormation made in this stack are cut to their sense in what people read.
-    `has_agreed`: a question was answered with yes, so that something may have been changed.
+    `spared_stack`: the stack whose generated names are shortened in text for people.
+    `has_agreed`: a question was answered with yes, so something may have been changed.
     """
 
     is_json: bool = False
@@ -101,16 +101,16 @@ class Terminal:
     has_agreed: bool = field(default=False, init=False)
 
     def keep(self, file: Path) -> None:
-        """Know that letters are kept in this file, which the plan names."""
+        """Note the file that keeps letters. The plan names it."""
 
     @property
     def is_watched(self) -> bool:
-        """Whether there is a terminal at both ends, for a program that fills the screen."""
+        """Whether input and output are both a terminal, as a program that fills the screen needs."""
         return self.answers.isatty() and self.out.isatty()
 
     @property
     def columns(self) -> int | None:
-        """The width of the terminal; None if the output goes somewhere else, and needs no fitting."""
+        """The width of the terminal; None if the output goes somewhere else and has no limit."""
         if not self.out.isatty():
             return None
         return _columns()
@@ -121,7 +121,7 @@ class Terminal:
         return shutil.get_terminal_size().lines if self.out.isatty() else None
 
     def paint(self, text: str, tone: Tone | None) -> str:
-        """The text in its colour, where there is a terminal and nobody has said NO_COLOR."""
+        """The text in its colour, if there is a terminal and NO_COLOR is not set."""
         if tone is None or not self.out.isatty() or os.environ.get("NO_COLOR"):
             return text
         from typer import style
@@ -129,17 +129,17 @@ class Terminal:
         return style(text, fg=tone.value)
 
     def spare(self, text: str) -> str:
-        """The text without the hashes of names that CloudFormation made, unless full names were asked for."""
+        """The text without the hashes in CloudFormation's generated names, unless full names were asked for."""
         return shortened(text, self.spared_stack) if self.spared_stack else text
 
     def table(
         self, titles: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[int] = ()
     ) -> None:
-        """Tell people rows under titles, as wide as the terminal is. Columns in `right` hold numbers."""
+        """Show people rows under titles, as wide as the terminal. Columns in `right` hold numbers."""
         self.say(table(titles, rows, right=right, columns=self.columns))
 
     def say(self, text: str = "") -> None:
-        """Tell people what `result` tells programs."""
+        """Show people what `result` gives to programs."""
         if not self.is_json:
             self._print(text, self.out)
 
@@ -161,14 +161,14 @@ class Terminal:
         )
 
     def result(self, value: Any) -> None:
-        """The result, for programs; nothing in text mode, where `say` has told it."""
+        """Print the result for programs; nothing in text mode, where `say` has shown it."""
         if self.is_json:
             print(json.dumps(value, indent=2, default=str, ensure_ascii=False), file=self.out)
 
     def confirm(self, question: str, *, expected: str = "yes", other: str | None = None) -> bool:
-        """Go on only when a person types `expected`, or said `--yes` beforehand, or types the `other` answer.
+        """Go on only if a person types `expected`, gave `--yes` beforehand, or types the `other` answer.
 
-        Whether it was the other. Raises Refused.
+        Returns whether it was the other. Raises Refused.
         """
         is_other = not self.assume_yes and self._asks(question, expected, other)
         self.has_agreed = True
@@ -188,7 +188,7 @@ class Terminal:
 
     @contextmanager
     def progress(self, what: str, total: int | None) -> Iterator[Advance]:
-        """A progress bar where a person is watching."""
+        """A progress bar, if a person is watching."""
         if not self.err.isatty():
             yield lambda _: None
             return

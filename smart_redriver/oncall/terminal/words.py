@@ -1,7 +1,7 @@
 """Times, ages, counts and generated names in plain words.
 
-`SmartRedriver-QueuesDeadLetterA4947A69-1X2Y3Z` is what the template calls QueuesDeadLetter: people read DeadLetter.
-The stack's own source queue has the stack's id in its name; people read Source. Standard library only.
+`SmartRedriver-QueuesDeadLetterA4947A69-1X2Y3Z` is QueuesDeadLetter in the template; people see DeadLetter. The stack's
+own source queue has the stack's id in its name; people see Source. Standard library only.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def await_a_verdict(count: int) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names as one says them: "a, b and c"."""
+    """Names as a person lists them: "a, b and c"."""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
 
@@ -76,7 +76,7 @@ def parse_lasting(text: str) -> timedelta:
 
 
 def parse_moment(text: str, now: datetime) -> datetime:
-    """A moment: a duration before now, or ISO 8601 (UTC where it names no zone). Raises Misused."""
+    """A moment: a duration before now, or ISO 8601 (UTC if it names no zone). Raises Misused."""
     if re.fullmatch(r"(\d+[smhdw])+", text.strip().lower()):
         return now - parse_span(text)
     try:
@@ -88,7 +88,7 @@ def parse_moment(text: str, now: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-#: The character before a name tells if it is a part of something longer, as an ARN or an address.
+#: The character before a name shows whether it is part of something longer, such as an ARN or an address.
 _ALONE = r"(?<![\w:/.-])"
 _HASHES = r"[0-9A-F]{8}-[A-Za-z0-9]+(?![\w-])"
 _STACK_ID = "-".join(f"[0-9a-f]{{{digits}}}" for digits in (8, 4, 4, 4, 12))
@@ -97,7 +97,7 @@ _OWN_SOURCE = re.compile(rf"{_ALONE}\w+-(Source)-{_STACK_ID}(?![\w-])")
 
 
 def shortened(text: str, stack: str) -> str:
-    """The text with the names that were made for `stack` cut to their sense; ARNs and addresses stay."""
+    """The text with the names generated for `stack` shortened. ARNs and addresses stay."""
     return _OWN_SOURCE.sub(r"\1", _made_in(stack).sub(r"\1", text))
 
 

@@ -1,1 +1,1 @@
-"""Carries out the verbs, one module each (one for two that are opposites). `declarations` says how they are given."""
+"""Carries out the verbs, one module for each verb or pair of opposites. `declarations` defines how to call them."""

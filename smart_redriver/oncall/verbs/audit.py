@@ -1,6 +1,6 @@
-"""`redrive audit`: what became of every letter of a span of time; `redrive history`: who changed what.
+"""`redrive audit`: what became of every letter in a span of time; `redrive history`: who changed what.
 
-A letter is done, parked, deleted, on its way or still there, or is listed with why not.
+A letter is done, parked, deleted, on its way or still there. Otherwise it is listed with the reason.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ class Fate(str, Enum):
 
     DONE = "DONE"  # its consumer reported that it is done with it
     NOT_SEEN_AGAIN = (
-        "NOT_SEEN_AGAIN"  # sent back, and had time to return: done, as far as anybody can tell
+        "NOT_SEEN_AGAIN"  # sent back, and had time to return: done, as far as can be known
     )
     ON_ITS_WAY = "ON_ITS_WAY"  # sent back, and may return
     PARKED = "PARKED"
     DELETED = "DELETED"  # by a person, who has it in a file
     STILL_THERE = "STILL_THERE"
-    HIDDEN = "HIDDEN"  # not seen where the ledger has it, where at least as many are hidden
+    HIDDEN = "HIDDEN"  # not seen in its place, which hides at least as many letters
     UNEXPLAINED = "UNEXPLAINED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Present:
-    """The queues as they were looked through at `at`: original ids of the letters in them, and how many were hidden.
+    """The content of the queues at `at`: the original ids of the letters seen, and how many letters were hidden.
 
-    `time_to_return` is how long a letter that was sent back may take to be in the DLQ again.
+    `time_to_return` is the longest time that a letter that was sent back takes to be in the DLQ again.
     """
 
     at: datetime
@@ -57,7 +57,7 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class Unexplained:
-    """A letter that is not where the ledger has it."""
+    """A letter that is not where it should be according to the ledger."""
 
     original_id: str
     why: str
@@ -65,12 +65,12 @@ class Unexplained:
 
 @dataclass(slots=True)
 class Sums:
-    """The letters of a span of time, by their fate.
+    """The letters in a span of time, by their fate.
 
     Attributes:
-        letters: all of them. `fates` add up to it.
-        deleted: letters that people deleted, by the ledger's note of it.
-        unexplained: those whose fate is UNEXPLAINED.
+        letters: the number of all letters. `fates` add up to it.
+        deleted: letters that people deleted, by the ledger's note.
+        unexplained: letters with the fate UNEXPLAINED.
 
     """
 
@@ -81,7 +81,7 @@ class Sums:
 
 
 def add_up(entries: Iterable[Entry], present: Present) -> Sums:
-    """Account for the letters that the ledger knows, and for those in the DLQ and the parking lot that it does not."""
+    """Account for the letters that the ledger knows, and for unknown ones in the DLQ and the parking lot."""
     sums, known = Sums(), set[str]()
     missed: defaultdict[bool, list[Unexplained]] = defaultdict(list)
     for entry in entries:
@@ -106,9 +106,9 @@ def add_up(entries: Iterable[Entry], present: Present) -> Sums:
 def _explain(
     missed: Mapping[bool, list[Unexplained]], hidden: Mapping[bool, int], sums: Sums
 ) -> None:
-    """Take letters that were not seen where they belong for those that are hidden there, if these are as many.
+    """Count letters that were not seen in their place as hidden there, if at least as many letters are hidden.
 
-    Both by whether they belong into the parking lot.
+    `missed` and `hidden` have the parking lot under True, and the DLQ under False.
     """
     for is_parked, some in missed.items():
         if len(some) <= hidden[is_parked]:
@@ -119,7 +119,7 @@ def _explain(
 
 
 def _fate(entry: Entry, present: Present) -> tuple[Fate, str]:
-    """A letter that is seen is where it is seen; else its record tells."""
+    """Return the fate of a letter and a reason: by where it was seen, or else by its entry."""
     if entry.status is Status.DELETED:
         return Fate.DELETED, ""
     if entry.original_id in present.dead:
@@ -133,7 +133,7 @@ def _fate(entry: Entry, present: Present) -> tuple[Fate, str]:
             return Fate.UNEXPLAINED, "parked, and not in the parking lot"
         case Status.RETURNED:
             return Fate.UNEXPLAINED, "was in the DLQ, and is not there"
-    # Sent back; or its last failure was reported, and SQS has it on its way to the DLQ.
+    # It was sent back; or its last failure was reported, and SQS is about to move it to the DLQ.
     since = entry.last_redrive or entry.first_seen
     if present.at < since + present.time_to_return:
         return Fate.ON_ITS_WAY, ""
@@ -147,11 +147,11 @@ def _note(entry: Entry) -> str:
     return entry.history[-1].partition(" ")[2] if entry.history else "unknown"
 
 
-#: Letters without an explanation that a person reads; `--json` has all.
+#: How many unexplained letters to list for a person; `--json` has all.
 _MOST_LISTED = 20
-#: A redriven letter is delayed for so long at most.
+#: The longest delay of a redriven letter.
 _LONGEST_DELAY = timedelta(minutes=15)
-#: Targets without a visibility timeout give up on a letter within so long, as AWS Lambda does on asynchronous events.
+#: The time within which targets without a visibility timeout give up on a letter, as Lambda does on async events.
 _TIME_TO_FAIL_ELSEWHERE = timedelta(hours=6)
 _WORDS = {
     Fate.DONE: "done, as their consumer reported",
@@ -166,7 +166,7 @@ _WORDS = {
 
 
 def audit(session: Session, since: datetime) -> Exit:
-    """Count the letters that were first seen since then by what became of them. Raises CallFailed and Refused."""
+    """Count the letters first seen since then by what became of them. Raises CallFailed and Refused."""
     entries = [one for one in all_entries(session) if one.first_seen >= since]
     present = _present(session, entries, since)
     unseen = present.hidden_dead + present.hidden_parked
@@ -190,13 +190,13 @@ def audit(session: Session, since: datetime) -> Exit:
 
 
 def _present(session: Session, entries: list[Entry], since: datetime) -> Present:
-    """The letters that are in the queues, and how many more are hidden, so that no look tells which they are."""
+    """The letters in the queues, and how many more are hidden: a look can't tell which letters those are."""
     dead, hidden_dead = _looked_at(session, session.dead_letters, since)
     parked, hidden_parked = _looked_at(session, session.parking_lot, since)
     waits = Waits.of(session)
     waiting = {one.original_id for one in entries if waits.alone(one)} - dead
     if len(waiting) > hidden_dead:
-        waiting = set()  # somebody took some of them
+        waiting = set()  # somebody has taken some of them
     return Present(
         at=session.clock(),
         dead=dead | waiting,

@@ -1,4 +1,4 @@
-"""`redrive causes`: why letters are stuck, as their consumers reported it, the most frequent cause first."""
+"""`redrive causes`: why letters are stuck according to their consumers, the most frequent cause first."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.words import letters, stamp
 
-#: People who read a terminal at night read no more of them.
+#: People at a terminal at night read no more causes than this.
 MOST_SHOWN = 20
-#: Nobody writes down in a dry run what consumers report.
+#: In a dry run, consumers' reports are not recorded.
 _UNHEARD = (
     "In a dry run reports of consumers stay unread: causes here are those of before. They are read once "
     "`mode` is automatic."
@@ -60,7 +60,7 @@ class Page:
 
 
 def causes(session: Session) -> Exit:
-    """Count the stuck letters of each queue that is meant, by cause. Raises CallFailed and Refused."""
+    """Count the stuck letters of each selected queue by cause. Raises CallFailed and Refused."""
     pages = [page_of(one, stuck_entries(one)) for one in session.each_queue()]
     session.terminal.result({"queues": [page.to_json() for page in pages]})
     session.terminal.say("\n\n".join("\n".join(_lines(page)) for page in pages))
@@ -68,7 +68,7 @@ def causes(session: Session) -> Exit:
 
 
 def page_of(session: Session, stuck: Iterable[Entry]) -> Page:
-    """One DLQ's stuck letters by their cause. `stuck` is what the ledger has of them. Raises CallFailed and Refused."""
+    """One DLQ's stuck letters by cause. `stuck` has their ledger entries. Raises CallFailed and Refused."""
     now = session.clock()
     dlq, lot = session.dead_letters.facts(), session.parking_lot.facts()
     counted = session.letter_store.stuck()
@@ -136,7 +136,7 @@ def _group_lines(group: CauseGroup, page: Page) -> Iterator[str]:
 
 
 def _is_unreported(group: CauseGroup) -> bool:
-    """Whether no consumer has told why these letters fail."""
+    """Whether no consumer has reported why these letters fail."""
     return group.cause is None and not group.is_unlisted
 
 

@@ -1,8 +1,8 @@
-"""Every verb of `redrive`, once: what it does, what may be said, and where it is carried out.
+"""Declares every verb of `redrive` once: what it does, its options, and the function that carries it out.
 
-The command with its help, the console's page with its forms, the API and its description are made of this table.
-`act` names a function as `module:function`, imported when the verb is used: it takes the session and what was given,
-plans, asks and does, and returns the exit code.
+The command with its help, the console's page with its forms, and the API with its description come from this table.
+`act` names a function as `module:function`, which is imported when the verb is used. It takes the session and the
+given values, plans, asks and acts, and returns the exit code.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from smart_redriver.oncall.verbs.options import Kind, Option, Side, kept_file
 if TYPE_CHECKING:
     from smart_redriver.oncall.deployment.session import Session
 
-#: Values that were given, by the options' names; the others are left out.
+#: The given values by the options' names. Options without a value are left out.
 Given = Mapping[str, Any]
 
 
@@ -27,10 +27,11 @@ class Verb:
     """One thing that can be done.
 
     Attributes:
-        about: what it does, in a sentence. `typed`: what the command's help says beside that.
-        examples: of the command. `answer`: the fields of its `--json`, parts in brackets. They may grow, and lose none.
-        changes: it changes something, and so asks.
-        sides: where it can be given. What only looks has addresses of its own on the page.
+        about: what it does, in a sentence. `typed`: what the command's help says in addition.
+        examples: uses of the command. `answer`: the fields of its `--json`, parts in brackets. Fields may be added, but
+            never removed.
+        changes: it changes something, and therefore asks.
+        sides: where it is offered. Verbs that only look have addresses of their own on the page.
 
     """
 
@@ -49,11 +50,11 @@ class Verb:
         return tuple(one for one in self.options if side in one.sides)
 
     def option(self, name: str) -> Option:
-        """The option of this name."""
+        """The option with this name."""
         return next(one for one in self.options if one.name == name)
 
     def run(self, session: Session, given: Given) -> Exit:
-        """Carry it out. Raises CallFailed, Misused and Refused."""
+        """Carry out the verb. Raises CallFailed, Misused and Refused."""
         act: Callable[[Session, Given], Exit] = resolve_name(f"smart_redriver.oncall.{self.act}")
         usual = {
             one.name: one.default
@@ -69,7 +70,7 @@ class Verb:
 
 
 def _ids(session: Session, given: Given) -> dict[str, Any]:
-    """Letters that are named, by their whole ids. Raises CallFailed and Misused."""
+    """The complete ids of named letters. Raises CallFailed and Misused."""
     full_ids: Callable[[Session, Sequence[str]], list[str]] = resolve_name(
         "smart_redriver.oncall.letters.look:full_ids"
     )
@@ -82,7 +83,7 @@ def _ids(session: Session, given: Given) -> dict[str, Any]:
 
 
 def said(text: str) -> str:
-    """The text of a reason. Raises Misused."""
+    """Return the text of a reason. Raises Misused."""
     if not text.strip():
         raise Misused("It is empty: give a reason for the next person.")
     if len(text.strip()) > LONGEST_REASON:
@@ -91,7 +92,7 @@ def said(text: str) -> str:
 
 
 def named(text: str) -> str:
-    """The name of something that is looked for. Raises Misused."""
+    """Return the name of something to look for. Raises Misused."""
     if not text.strip():
         raise Misused("It is empty: leave it out, or name one.")
     return text.strip()
@@ -111,7 +112,7 @@ def _file(about: str, sides: Side = Side.COMMAND) -> Option:
     )
 
 
-#: Which letters; all that are given must be true of a letter.
+#: Options that select letters. A letter must match all that are given.
 FILTERS = (
     Option(name="contains", about="Only letters whose body contains this.", metavar="TEXT"),
     Option(
@@ -135,7 +136,7 @@ FILTERS = (
         metavar="TEXT",
     ),
 )
-#: Those of letters in the DLQ, of which nobody knows more.
+#: The filters for letters in the DLQ; the others need something that is unknown there.
 DLQ_FILTERS = tuple(one for one in FILTERS if one.name not in ("parked_as", "error"))
 _IDS = Option(
     name="ids",
@@ -153,7 +154,7 @@ _WHY = Option(
     metavar="TEXT",
     read=said,
 )
-#: The next person must learn why nothing moves, or everything.
+#: A required reason: the next person must learn why nothing moves, or everything.
 _NEEDED_WHY = replace(_WHY, about="Why: `status` shows it to the next person.", is_needed=True)
 _VALIDATE = Option(
     name="validate",
@@ -175,7 +176,7 @@ _ENTRY = (
     "last_redrive, parked_at, held_until, history"
 )
 _HEADLINE = "headline [topic, colour, text, until, then]"
-#: Fields that an order on letters answers with, and those of its plan.
+#: The fields in the answer to an order on letters, and those of its plan.
 _MOVED = (
     "done, discarded, skipped (counts by reason), failed (counts by reason), missing (ids), "
     "not_met (hidden by then), gone (somebody else took them), interrupted"
@@ -744,10 +745,10 @@ VERBS = (
         examples=("redrive console", "redrive console --read-only --port 8700"),
     ),
 )
-#: Those that can be ordered on the page.
+#: The verbs that can be ordered on the page.
 ORDERS = tuple(one for one in VERBS if Side.PAGE in one.sides)
 
 
 def verb(name: str) -> Verb:
-    """The verb of this name."""
+    """The verb with this name."""
     return next(one for one in VERBS if one.name == name)

@@ -1,4 +1,4 @@
-"""`redrive delete`: letters for which there is nothing left to do. Written to a file first, always."""
+"""`redrive delete`: deletes letters that need nothing more. It always writes them to a file first."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def delete(session: Session, request: DeleteRequest) -> Exit:
             out_of,
             request.choice,
             WriteAndDelete(session, file, request.reason, from_dlq=request.from_dlq),
-            limit=count,  # what arrives meanwhile was not agreed to
+            limit=count,  # letters that arrive meanwhile were not agreed to
         )
         with (
             recorded(session, what, request.reason) as ended,

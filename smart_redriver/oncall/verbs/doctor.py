@@ -1,4 +1,4 @@
-"""`redrive doctor`: checks a deployment, and says for each thing that is wrong how to mend it."""
+"""`redrive doctor`: checks a deployment, and says how to fix each fault."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from smart_redriver.oncall.terminal.terminal import Tone
 
 
 def doctor(session: Session, *, with_all: bool = False) -> Exit:
-    """Check every queue that is meant; `with_all` lists what is well, too.
+    """Check every selected queue. `with_all` also lists what is well.
 
-    Raises CallFailed and Refused where the stack itself can't be read.
+    Raises CallFailed and Refused if the stack itself can't be read.
     """
     found = {one.place.queue: examine(one) for one in session.each_queue()}
     return _told(session, found, with_all=with_all)
 
 
 def preview(session: Session, file: Path | None, library: str | None) -> Exit:
-    """Check the database of a file, or those of the queues that are meant, as a library's where one is named.
+    """Check the database in a file, or those of the selected queues; for a library if one is named.
 
-    All is listed: what a migration would grant is no fault.
+    Everything is listed. A missing grant that a migration would make is no fault.
 
     Raises Misused, SettingsError, CallFailed and Refused.
     """

@@ -26,7 +26,7 @@ from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.words import letters, listed, parse_lasting, span, stamp
 
-#: A pass looks first and costs nearly nothing when there is nothing to do yet.
+#: A pass looks first, so it costs nearly nothing when there is nothing to do yet.
 _BETWEEN_PASSES_SECONDS = 20.0
 _WINDOW_FACTOR = 10
 _RATE_FACTOR = 2
@@ -34,7 +34,7 @@ _RATE_FACTOR = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainRequest:
-    """The limits of a drain: time, letters at once, letters a second; None for a multiple of the present limit."""
+    """The limits of a drain: time, letters at once, letters a second. None means a multiple of the present limit."""
 
     lasts: timedelta
     window: int | None = None
@@ -45,7 +45,7 @@ class DrainRequest:
 
 
 def drain(session: Session, request: DrainRequest) -> Exit:
-    """Say so in the circuits, then run passes and show how they get on until the DLQ is empty.
+    """Write the order into the circuits, then run passes and show their progress until the DLQ is empty.
 
     Queues that share a DLQ are drained together. Raises CallFailed and Refused.
     """
@@ -83,7 +83,7 @@ def drain(session: Session, request: DrainRequest) -> Exit:
 
 
 def _larger_window(circuit: Circuit) -> int:
-    """Ten times what it is, but not ten times what the last drain has made of it: that was shown to nobody."""
+    """Ten times the window, but not ten times one that the last drain enlarged: that was never shown to be good."""
     larger = circuit.window * _WINDOW_FACTOR
     drained = circuit.orders.drain_window
     return min(larger, drained) if drained and circuit.window <= drained else larger
@@ -134,7 +134,7 @@ def _order(session: Session, request: DrainRequest, window: int, rate: float) ->
 
 
 def _follow(session: Session, until: datetime, first: int, *, counted_at: datetime) -> Exit:
-    """Run passes until the end. `first` letters were there before the question, while which passes went on."""
+    """Run passes until the end. `first` letters were there before the question, during which passes went on."""
     left, circuit, end = first, "", ""
     seen: Headline | None = None
     was_flowing = False
@@ -169,14 +169,14 @@ def _follow(session: Session, until: datetime, first: int, *, counted_at: dateti
 
 
 def _after_a_pass(session: Session) -> dict[str, str]:
-    """The state of each circuit after a pass by the function; as it is, where a process makes passes by itself."""
+    """The state of each circuit after a pass by the function; the present state if a process makes passes by itself."""
     if session.place.process is not None:
         return {name: one.state.value for name, one in _circuits(session).items()}
     return _states(invoke(session))
 
 
 def _states(report: Mapping[str, Any]) -> dict[str, str]:
-    """The state of each circuit after a pass; none where the pass could not read them."""
+    """The state of each circuit after a pass; none if the pass could not read them."""
     return {one["queue"]: one["after"] for one in report.get("circuits") or ()}
 
 

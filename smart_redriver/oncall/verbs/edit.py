@@ -1,4 +1,4 @@
-"""`redrive edit`: mend one letter by hand and send the mended copy back to its source queue."""
+"""`redrive edit`: edit one letter by hand and send the edited copy back to its source queue."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from smart_redriver.oncall.terminal.words import letters, listed
 
 _CHANGED = "somebody else has edited it meanwhile; edit it again, from what it is now"
 
-#: A person's edit of a letter's form, see `edit_form`. Raises Refused where nothing may come of it.
+#: A person's edit of a letter's form, see `edit_form`. Raises Refused if the edit can't be used.
 Hand = Callable[[str], str]
 
 
@@ -69,9 +69,9 @@ class EditRequest:
 def edit(session: Session, request: EditRequest, ready: Callable[[], Hand]) -> Exit:
     """Let a hand edit the letter, show the difference, ask, keep the original, send. Raises CallFailed and Refused.
 
-    `ready` gives the hand, or refuses before anything is asked of AWS. While the hand is at work the letter lies
-    where it was, visible. It is found again afterwards, under the lease: what a replay or a pass did to it
-    meanwhile stands. What somebody else edited meanwhile stays.
+    `ready` returns the hand, or refuses before any call to AWS. While the hand edits, the letter stays visible in its
+    queue. The command finds it again afterwards, under the lease: if a replay or a pass has dealt with it meanwhile,
+    that stands. If somebody else has edited it meanwhile, it stays as it is.
     """
     check = validator(request.validate) if request.validate else None
     refuse_unless(session.letter_store, Operation.REWRITE)
@@ -150,7 +150,7 @@ def _send(
 def _kept(
     session: Session, file: ExportFile, cases: Sequence[Case], *, dlq: bool
 ) -> list[EntryFault]:
-    """Write letters to the file; those that it can't hold, or that have gone. Raises CallFailed and Refused."""
+    """Write letters to the file. Returns those it can't hold, or that have gone. Raises CallFailed and Refused."""
     kept, unread = to_be_kept(session, cases, dlq=dlq)
     file.write(kept)
     known = {case.message_id for case in kept} | {fault.key for fault in unread}
@@ -159,12 +159,12 @@ def _kept(
 
 
 def _mended(letter: Letter, after: Letter) -> Letter:
-    """The letter in hand, with what the person made of its content."""
+    """The letter in hand, with the content that the person edited."""
     return replace(letter, body=after.body, attributes=after.attributes)
 
 
 def _destination(session: Session, after: Case) -> str:
-    """The name of the source queue that takes the edited letter. Raises Refused where none does."""
+    """The name of the source queue that takes the edited letter. Raises Refused if there is none."""
     destination = Destinations(session).of(after)
     if destination is None:
         raise Refused(f"The letter can't be sent: {why_not_served(after)}. Nothing was changed.")
@@ -182,16 +182,16 @@ UNCHANGED = "the command leaves it as it is"
 
 
 class Transformation:
-    """Makes letters what a command makes of their bodies. Attributes stay. `check` may refuse what came out."""
+    """Replaces the bodies of letters by a command's output. Attributes stay. `check` can refuse the output."""
 
     def __init__(self, command: str, check: Validate | None) -> None:
-        """Raises Misused where there is no such command."""
+        """Raises Misused if there is no such command."""
         self._command = OwnCommand("--with", command)
         self._check = check
         self._made: dict[str, Letter] = {}
 
     def fault_of(self, letter: Letter) -> str | None:
-        """Return the reason why the letter stays unchanged, if it does; else `take` has the edited one."""
+        """Return why the letter stays unchanged; None if `take` has an edited one."""
         finished = self._command.run(letter.body)
         if finished.fault is not None:
             return f"refused by the command: {finished.fault}"
@@ -208,12 +208,12 @@ class Transformation:
         return None
 
     def take(self, letter: Letter) -> Letter:
-        """The edited letter, once, for a letter without fault."""
+        """Return the edited letter of one without a fault. Works once for each letter."""
         return self._made.pop(letter.message_id)
 
 
 def _body_of(out: bytes, before: Letter) -> str:
-    """The body that was put out. Raises ValueError for what SQS would not take."""
+    """The body in the command's output. Raises ValueError if SQS would not take it."""
     try:
         body = out.decode("utf-8")
     except UnicodeDecodeError as fault:
@@ -227,7 +227,7 @@ def _body_of(out: bytes, before: Letter) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteRequest:
-    """Letters to edit, the command that does it, and the file that keeps the originals."""
+    """The letters to edit, the command that edits them, and the file that keeps the originals."""
 
     choice: Choice
     command: str
@@ -241,9 +241,9 @@ class RewriteRequest:
 
 @dataclass(slots=True)
 class Trial:
-    """The command's effect on the letters: those it changes, by original id, and how many stay and why. Pairs for show.
+    """The command's effect on letters: the original ids of those it changes, how many stay and why, and sample pairs.
 
-    `left_over` are ids of copies of letters that were sent already and are elsewhere. They are removed.
+    `left_over` has the ids of copies of letters that were sent already and are elsewhere. They are removed.
     """
 
     changed: set[str] = field(default_factory=set)
@@ -256,11 +256,11 @@ class Trial:
 
     @property
     def count(self) -> int:
-        """Letters that it was tried on."""
+        """The number of letters that the command was tried on."""
         return len(self.changed) + self.staying.total()
 
     def met_left_over(self, case: Case, *, is_dlq: bool) -> None:
-        """Note a copy of a letter that was sent already, unless that is here by another id."""
+        """Note a copy of a letter that was sent already, unless the letter is here under another id."""
         if not is_of_one_here(case, to_dlq=is_dlq):
             self.left_over.add(case.message_id)
 
@@ -282,7 +282,8 @@ class Trial:
 
 
 def rewrite(session: Session, request: RewriteRequest) -> Exit:
-    """Try the command on all, show differences and counts, ask, keep the originals, send.
+    """Try the command on all letters, show differences and counts, ask, keep the originals, send.
+
     Raises CallFailed and Refused.
     """
     check = validator(request.validate) if request.validate else None
@@ -305,7 +306,7 @@ def rewrite(session: Session, request: RewriteRequest) -> Exit:
 def _try(
     session: Session, request: RewriteRequest, out_of: DeadLetters, transformation: Transformation
 ) -> Trial:
-    """Let the command make what it makes of every letter that is meant. Raises Refused where it makes nothing."""
+    """Try the command on every selected letter. Raises Refused if it changes none."""
     trial = Trial()
     facts = facts_of(session, from_dlq=request.from_dlq)
     look = look_through(session, out_of, facts.depth, is_sent=True, is_slow=True)
@@ -388,7 +389,7 @@ def _send_rewritten(
         )
         agreed = Choice(
             ids=frozenset(trial.changed | trial.left_over)
-        )  # what arrives meanwhile nobody has agreed to
+        )  # nobody agreed to letters that arrive meanwhile
         work = Work(session, out_of, agreed, act, once_each=True, is_sent=True)
         with (
             recorded(session, what, request.reason) as ended,
@@ -427,7 +428,7 @@ def act(session: Session, given: Mapping[str, Any]) -> Exit:
 
 
 def _as_on_page(given: Mapping[str, Any]) -> Hand:
-    """A hand that makes of a letter what the page has, unless the letter has changed since."""
+    """A hand that gives a letter the content from the page, unless the letter has changed since."""
 
     def hand(form: str) -> str:
         if fingerprint_of_form(form) != given["was"]:

@@ -36,7 +36,7 @@ LONGEST_EXPORT = timedelta(minutes=9)
 
 
 def export(session: Session, file: Path, choice: Choice, *, from_dlq: bool) -> Exit:
-    """Write letters to `file` and leave them where they are. Raises CallFailed and Refused."""
+    """Write letters to `file`, and leave them where they are. Raises CallFailed and Refused."""
     out_of = session.letters_in(dlq=from_dlq, ids=choice.ids, contains=choice.filter.contains)
     facts = facts_of(session, from_dlq=from_dlq, exactly=True)
     depth, count, unread = facts.depth, 0, Counter[str]()
@@ -69,7 +69,7 @@ def export(session: Session, file: Path, choice: Choice, *, from_dlq: bool) -> E
 
 
 def _missing(look: Look, unread: Counter[str]) -> Iterator[str]:
-    """Return the reason why the file is incomplete; nothing if it is complete."""
+    """Yield why the file is incomplete; nothing if it is complete."""
     if unread:
         yield f"{letters(unread.total())} could not be read: the file is not complete."
     if look.is_cut_short:
@@ -79,7 +79,7 @@ def _missing(look: Look, unread: Counter[str]) -> Iterator[str]:
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
-    """Carry out `export`. It has a file instead of ids: it takes all letters that its filters let through."""
+    """Carry out `export`. Its argument is a file, not ids: it takes all letters that match its filters."""
     now = session.clock()
     is_typed = "file" in given
     choice = Choice(filter=filter_of(given, now)) if is_typed else choice_of(given, now)
@@ -89,7 +89,7 @@ def act(session: Session, given: Mapping[str, Any]) -> Exit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportRequest:
-    """The letters to import, and their destination. `others` are queues that this one adopts letters of."""
+    """The letters to import, and their destination. `others` are queues whose letters this queue adopts."""
 
     file: Path
     to_source: bool = False
@@ -100,7 +100,7 @@ class ImportRequest:
 
 
 def import_letters(session: Session, request: ImportRequest) -> Exit:
-    """Send the letters of a file; those that are still about are skipped. Raises CallFailed and Refused."""
+    """Send the letters of a file. It skips letters that still exist. Raises CallFailed and Refused."""
     to_where = Operation.IMPORT_TO_SOURCE if request.to_source else Operation.IMPORT
     refuse_unless(session.letter_store, to_where)
     file = KeptFile(session, request.file, request.others)

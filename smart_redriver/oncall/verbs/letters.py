@@ -1,4 +1,4 @@
-"""`redrive letters`: a peek at the DLQ, a few receives and all released at once; or what is held, from the ledger."""
+"""`redrive letters`: a peek at the DLQ, with few receives and all released at once; or held letters, by the ledger."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def peek(session: Session, wanted: Filter, *, limit: int, with_body: bool) -> Ex
     known = Waits.of(session)
     look = Look(session=session, out_of=session.dead_letters, limit=min(limit, depth))
     with look:
-        # A receive of letters in order may give nine more.
+        # In a FIFO queue, the last receive may return up to nine letters too many.
         found = [case for case in look if wanted.lets_through(case)][:limit]
     waits = {case.message_id: _wait(session, case, known) for case in found}
     session.terminal.result(
@@ -58,7 +58,7 @@ def peek(session: Session, wanted: Filter, *, limit: int, with_body: bool) -> Ex
 
 
 def held(session: Session, wanted: Filter) -> Exit:
-    """List the letters that are hidden in the DLQ until their time, from the ledger alone.
+    """List the letters that are hidden in the DLQ until their time, by the ledger alone.
 
     Raises CallFailed, Refused, and Misused for a filter that only a body can answer.
     """
@@ -103,7 +103,7 @@ def held(session: Session, wanted: Filter) -> Exit:
 
 
 def _held_entries(session: Session, wanted: Filter, waits: Waits) -> list[tuple[Entry, Wait]]:
-    """The letters that wait for a time or a cause of their own, as the ledger has them."""
+    """The entries of letters that wait for a time or a cause of their own."""
     return [
         (one, wait)
         for one in stuck_entries(session)
@@ -114,7 +114,7 @@ def _held_entries(session: Session, wanted: Filter, waits: Waits) -> list[tuple[
 
 
 def _hidden(session: Session, facts: QueueFacts) -> int:
-    """Letters that no look meets; where letters are rows, those that wait can be looked at, too."""
+    """Count letters that a look can't see. Where letters are rows, even those that wait can be seen."""
     return 0 if session.letter_store.finds_by_id else facts.hidden
 
 

@@ -16,7 +16,7 @@ from smart_redriver.oncall.terminal.table import folded_command, printable, prin
 from smart_redriver.oncall.terminal.terminal import Verbatim
 from smart_redriver.oncall.terminal.words import parse_moment, stamp
 
-#: Fields that Lambda and Powertools put into every line; they say nothing of the event.
+#: Fields that Lambda and Powertools put into every line. They say nothing about the event.
 _OF_EVERY_LINE = frozenset(
     {
         *("cold_start", "correlation_id", "function_arn", "function_memory_size"),
@@ -27,9 +27,9 @@ _OF_EVERY_LINE = frozenset(
 _EVENT = re.compile(r"[A-Za-z_.]{1,60}")
 
 
-#: Lambda's own words on an invocation.
+#: Lambda's own lines about an invocation.
 _OF_LAMBDA = re.compile(r"(START|END|REPORT) RequestId: |INIT_START |EXTENSION\t")
-#: Marks of a line of metrics, in CloudWatch's embedded format, and, as JSON, of one of Lambda's own.
+#: What identifies a line of metrics in CloudWatch's embedded format, and one of Lambda's own lines in JSON.
 _METRICS, _PLATFORM = "_aws", "platform."
 
 
@@ -38,7 +38,7 @@ def logs(
 ) -> Exit:
     """Print the newest lines, oldest first. Raises CallFailed, Misused and Refused.
 
-    `with_all`: the function's metrics and Lambda's own lines, too.
+    `with_all` includes the function's metrics and Lambda's own lines.
     """
     if event is not None and not _EVENT.fullmatch(event):
         raise Misused(f"{event!r} is not the name of an event. One is for example letter.parked.")
@@ -110,13 +110,13 @@ def _value(value: Any) -> str:
 
 
 def _event(line: LogLine) -> Mapping[str, Any] | None:
-    """The fields of a structured event; None for another line, such as Lambda's own or a traceback."""
+    """The fields of a structured event; None for any other line, such as Lambda's own or a traceback."""
     fields = _object(line)
     return fields if isinstance(fields.get("message"), str) else None
 
 
 def _object(line: LogLine) -> Mapping[str, Any]:
-    """The JSON object that a line is; none for another."""
+    """The JSON object in a line; an empty one for any other line."""
     try:
         fields = json.loads(line.text)
     except (ValueError, RecursionError):

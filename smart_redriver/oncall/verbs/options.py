@@ -1,6 +1,6 @@
 """The options of a verb: names, kinds and meanings, declared once for the command, the console's page and its API.
 
-Here is how the API reads and describes them; `cli` makes them Typer's.
+This module reads and describes them for the API. `cli` makes Typer's options from them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from smart_redriver.oncall.terminal.exits import Misused
 
 
 class Kind(str, Enum):
-    """The kind of a value, by JSON Schema's name for it as far as that has one."""
+    """The kind of a value, by JSON Schema's name if it has one."""
 
     TEXT = "string"
     NUMBER = "number"
@@ -25,7 +25,7 @@ class Kind(str, Enum):
     FLAG = "boolean"
     TEXTS = "array"
     OBJECT = "object"
-    FILE = "file"  # a path for the command, and a text that names one for the API
+    FILE = "file"  # a path for the command, a text that names one for the API
 
 
 class Side(Flag):
@@ -41,14 +41,14 @@ class Option:
     """One value that may be given.
 
     Attributes:
-        name: as the API has it; the command has `--from-dlq` for `from_dlq`.
-        least, most: of a number. `longest`: characters of a text that the API takes.
-        default: what counts where nothing is given.
+        name: the name in the API; for `from_dlq`, the command has `--from-dlq`.
+        least, most: bounds of a number. `longest`: the most characters of a text that the API accepts.
+        default: the value if none is given.
         sides: where it can be given.
-        flags: the command's own spelling, where it is another.
-        metavar: what stands for the value in the command's help. `choices`: the values that the command takes.
+        flags: the command's own spelling, if that differs.
+        metavar: what stands for the value in the command's help. `choices`: the values that the command accepts.
         is_argument: the command takes it without an option's name.
-        read: makes of a typed text what counts. Raises Misused.
+        read: turns the typed text into the value. Raises Misused.
 
     """
 
@@ -79,7 +79,7 @@ class Option:
         }
 
     def check(self, value: Any) -> Any:
-        """The value, of its kind. Raises Misused."""
+        """Return the value if it is of the option's kind. Raises Misused."""
         if not _IS[self.kind](value):
             raise Misused(f"{self.name} {value!r} is no {self.kind.value}.")
         if self.kind is Kind.TEXT and self.is_needed and not value.strip():
@@ -93,7 +93,7 @@ class Option:
 
 
 def _is_number(value: Any) -> bool:
-    """One that JSON has: 1e999 is read as infinity, which no answer can say."""
+    """Whether it is a number in JSON: 1e999 is read as infinity, which no answer can contain."""
     is_one = isinstance(value, int | float) and not isinstance(value, bool)
     return is_one and math.isfinite(value)
 
@@ -114,15 +114,16 @@ _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,120}\.jsonl")
 
 
 def kept_file(name: str) -> Path:
-    """A file of letters in this folder. Raises Misused for any other: a request does not say where to read."""
+    """A file of letters in this folder. Raises Misused for any other: a request can't choose where to read."""
     if not _FILE_NAME.fullmatch(name) or not Path(name).is_file():
         raise Misused(f"There is no file {name!r} of letters in the console's folder.")
     return Path(name)
 
 
 def read_body(options: Sequence[Option], given: Any) -> dict[str, Any]:
-    """Read a JSON body. Raises Misused for a wrong, missing or unknown field: misspelt,
-    it would be lost.
+    """Read a JSON body. Raises Misused for a wrong, missing or unknown field.
+
+    An unknown field may be misspelt, and would be lost without notice.
     """
     if not isinstance(given, dict):
         raise Misused("The body is to be one JSON object.")

@@ -1,4 +1,4 @@
-"""`redrive park`: letters of the DLQ set aside, where no pass sends them and no message expires."""
+"""`redrive park`: sets letters of the DLQ aside, where no pass sends them and no message expires."""
 
 from __future__ import annotations
 

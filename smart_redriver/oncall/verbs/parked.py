@@ -1,4 +1,4 @@
-"""`redrive parked`: what waits for a person, from the ledger alone: nothing is received, nothing is hidden."""
+"""`redrive parked`: letters that wait for a person, by the ledger alone. It receives and hides nothing."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from smart_redriver.oncall.terminal.words import ago, letters, stamp
 
 @dataclass(slots=True)
 class Group:
-    """Parked letters of one reason and one cause, which is the error where no consumer reported a cause.
+    """Parked letters with one reason and one cause. If no consumer reported a cause, the error is the cause.
 
-    `error` is the one of the letter that was met first: under one cause they differ.
+    `error` belongs to the letter that was seen first: errors differ within one cause.
     """
 
     reason: str
@@ -55,7 +55,7 @@ class Group:
 
 
 def group(entries: Iterable[Entry]) -> list[Group]:
-    """Entries by reason and cause, the largest group first."""
+    """Group entries by reason and cause, the largest group first."""
     groups: dict[tuple[str, str], Group] = {}
     for entry in entries:
         reason, cause = label(entry)
@@ -86,7 +86,7 @@ def parked(session: Session, wanted: Filter, *, as_list: bool, limit: int) -> Ex
 
 
 def matching(session: Session, entries: Iterable[Entry], wanted: Filter) -> list[Entry]:
-    """Return parked letters that pass the filter. If the ledger can't tell, receive them. Raises CallFailed."""
+    """Return parked letters that match the filter. Receives them if the ledger can't tell. Raises CallFailed."""
     choice = Choice(filter=wanted)
     found = [entry for entry in entries if choice.takes_entry(entry)]
     if any(wanted.needs_body_of(entry) for entry in found):
@@ -95,7 +95,7 @@ def matching(session: Session, entries: Iterable[Entry], wanted: Filter) -> list
 
 
 def _with_matching_body(session: Session, choice: Choice, entries: list[Entry]) -> list[Entry]:
-    """Return the entries whose body passes, which needs a receive."""
+    """Return the entries with a matching body, which needs a receive."""
     left = {entry.current_id: entry for entry in entries}
     found: list[Entry] = []
     met: set[str] = set()
@@ -115,7 +115,7 @@ def _with_matching_body(session: Session, choice: Choice, entries: list[Entry]) 
 
 
 def _warn_of_strangers(session: Session) -> None:
-    """Warn of hidden letters that the ledger may not know."""
+    """Warn about hidden letters that the ledger may not know."""
     if hidden := session.parking_lot.facts().hidden:
         _warn_of_hidden(session, f"{letters(hidden)} of the parking lot can't be looked at now")
 

@@ -1,4 +1,4 @@
-"""`redrive pause`, `resume`, `open` and `close`: kept with the circuit that every pass reads."""
+"""`redrive pause`, `resume`, `open` and `close`: orders that are kept with the circuit, which every pass reads."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from smart_redriver.oncall.terminal.words import listed, parse_lasting, stamp
 
 
 def pause(session: Session, reason: str, lasts: timedelta | None, *, insists: bool = False) -> Exit:
-    """Let no pass do anything, until resumed or for a while. Raises CallFailed and Refused.
+    """Keep passes from doing anything, until resumed or for a while. Raises CallFailed and Refused.
 
-    Queues that share a DLQ are paused together: its first source's circuit keeps the order for all. A drain, which each
-    circuit keeps, ends for all of them. Another person's pause is replaced only after a second yes, or where the caller
+    Queues that share a DLQ are paused together: the first source's circuit keeps the order for all. A drain, which each
+    circuit keeps, ends for all of them. Another person's pause is replaced only after a second yes, or if the caller
     insists.
     """
     until = session.clock() + lasts if lasts else None

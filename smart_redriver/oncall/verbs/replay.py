@@ -1,4 +1,4 @@
-"""`redrive replay`: letters back to their source queue, once their cause is mended."""
+"""`redrive replay`: sends letters back to their source queue, once their cause is fixed."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from smart_redriver.oncall.terminal.exits import Exit, Misused
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.words import letters, listed, span
 
-#: Letters on AWS need five calls for each ten; eight workers make several hundred a second of that.
+#: On AWS, ten letters need five calls; eight workers manage several hundred letters a second.
 WORKERS = 8
 
-#: Letters a second: one in some seventeen minutes.
+#: Letters a second: one in about seventeen minutes.
 SLOWEST = 0.001
 
 #: The answer that sends one letter before the others.
 _ONE = "one"
-#: Reports are read by the pass of the next minute; without them CloudWatch tells within five.
+#: The next minute's pass reads reports. Without reports, CloudWatch shows the outcome within five minutes.
 _OUTCOME_WITHIN = timedelta(minutes=5)
 _BETWEEN_LOOKS_SECONDS = 10.0
 _UNKNOWN = "nothing is known yet: `redrive show ID` tells later"
@@ -47,8 +47,7 @@ _UNKNOWN = "nothing is known yet: `redrive show ID` tells later"
 class ReplayRequest:
     """The letters to replay, and how. `rate` is letters a second, 0 for no limit, None for the setting `max_rate`.
 
-    `insists`: although the queue is paused, or its circuit not closed. `follows`: wait until it is known what became of
-    them.
+    `insists`: even if the queue is paused, or its circuit is not closed. `follows`: wait until the outcomes are known.
     """
 
     choice: Choice
@@ -101,7 +100,7 @@ def _send(
     planned: int,
     validate: Validate | None,
 ) -> Exit:
-    """Send them, and say what became of them as far as that is wanted. Raises CallFailed and Refused."""
+    """Send the letters, and say what became of them if requested. Raises CallFailed and Refused."""
     out_of = session.letters_in(
         dlq=request.from_dlq, ids=request.choice.ids, contains=request.choice.filter.contains
     )
@@ -115,7 +114,7 @@ def _send(
         workers=request.workers,
         throttle=throttle,
         is_sent=True,
-        once_each=True,  # what its consumer parks again at once would be sent for as long as this runs
+        once_each=True,  # a letter that its consumer parks again at once would be sent again and again
     )
     what = f"replay {request.choice.in_words()}{' from the DLQ' if request.from_dlq else ''}"
     with (
@@ -135,9 +134,7 @@ def _send(
 
 
 def causes_of(selection: Selection) -> dict[str, int]:
-    """Count letters by cause, where causes are known. A group of parked letters is named by its
-    reason, too.
-    """
+    """Count letters by cause, if causes are known. The name of a group of parked letters has its reason, too."""
     found: Counter[str] = Counter()
     for group, count in selection.groups.items():
         if group != IN_THE_DLQ:
@@ -146,7 +143,7 @@ def causes_of(selection: Selection) -> dict[str, int]:
 
 
 def _follow(session: Session, ids: Set[str]) -> None:
-    """Wait until it is known what became of letters that were sent, and say it. Raises CallFailed."""
+    """Wait until it is known what became of the sent letters, and report it. Raises CallFailed."""
     until = session.clock() + _OUTCOME_WITHIN
     session.terminal.say(
         f"Waiting for what becomes of them, for {span(_OUTCOME_WITHIN)} at most; Ctrl-C ends the waiting alone."
@@ -157,13 +154,13 @@ def _follow(session: Session, ids: Set[str]) -> None:
             session.sleep(_BETWEEN_LOOKS_SECONDS)
             fates = _fates(session, ids)
     except KeyboardInterrupt:
-        pass  # they are sent
+        pass  # the letters are sent
     for fate, count in fates.most_common():
         session.terminal.say(f"{letters(count)}: {fate}.")
 
 
 def _fates(session: Session, ids: Set[str]) -> Counter[str]:
-    """Counts letters by their fate in the ledger. A pass writes it when it reads reports, or meets them."""
+    """Count letters by their fate in the ledger. A pass writes it when it reads reports, or finds the letters."""
     entries = session.store.read_ledger(sorted(ids)).entries
     return Counter(_fate(entry) for entry in entries.values())
 

@@ -1,6 +1,6 @@
-"""`redrive run`: one pass now, by the deployed function; a dry run here, with the caller's own credentials.
+"""`redrive run`: runs one pass now, in the deployed function. A dry run happens here, with the caller's credentials.
 
-With `--forever` the passes are run here, beside queues that no function can reach, until the process is stopped.
+With `--forever`, passes run here, beside queues that no function can reach, until the process is stopped.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ def run(session: Session, *, is_dry_run: bool, reason: str = "") -> Exit:
 
 
 def dry_run(session: Session) -> dict[str, Any]:
-    """The next pass as a dry run, with the caller's credentials.
+    """Make the next pass as a dry run, with the caller's credentials.
 
-    Looking is not free: the receive counts of the letters that it looks at rise by one.
+    Looking is not free: it raises the receive counts of the letters by one.
     """
     tools = make_tools(
         session.letter_store.connection,
@@ -79,7 +79,7 @@ def dry_run(session: Session) -> dict[str, Any]:
 
 
 def run_forever(session: Session, file: Path) -> Exit:
-    """Run passes as a file says until the process is asked to end. Raises Misused, Refused and CallFailed."""
+    """Run passes as configured in a file until the process is asked to end. Raises Misused, Refused and CallFailed."""
     process = read_file(file)
     session.terminal.plan(f"Plan: passes as {file} says, until this process is stopped.")
     session.terminal.confirm("Run them?")
@@ -107,7 +107,7 @@ def run_forever(session: Session, file: Path) -> Exit:
 
 @contextmanager
 def _asked_to_end() -> Iterator[Event]:
-    """Set by the signals that end processes, which are as they were afterwards."""
+    """An event that the signals to end the process set. Restores the signals' handlers afterwards."""
     asked = Event()
     signals = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(one, lambda *_: asked.set()) for one in signals]
@@ -119,7 +119,7 @@ def _asked_to_end() -> Iterator[Event]:
 
 
 def _silent(_event: str, /, **_fields: object) -> None:
-    """A journal for what is told on the terminal instead."""
+    """A journal that logs nothing, because the terminal shows it."""
 
 
 def report_in_words(report: Mapping[str, Any]) -> str:
@@ -149,12 +149,12 @@ def _circuits_in_words(report: Mapping[str, Any]) -> str:
 
 def _circuit_in_words(circuit: Mapping[str, Any]) -> str:
     told = f"circuit of {circuit['queue']} {' to '.join(circuit['states'])}"
-    unknown = circuit.get("outcome_unknown")  # a pass of an older version does not say
+    unknown = circuit.get("outcome_unknown")  # a pass of an older version does not report it
     return f"{told}, {await_a_verdict(unknown)}" if unknown else told
 
 
 def _tell_more(session: Session, report: Mapping[str, Any]) -> None:
-    """Verdicts, what reasons mean, and in a dry run each decision."""
+    """Show verdicts, the meaning of reasons, and in a dry run each decision."""
     say = session.terminal.say
     if seen := report.get("headline"):
         say(printable(seen))

@@ -52,7 +52,7 @@ class Looked(NamedTuple):
 
     Attributes:
         found: the letter itself.
-        hidden: how it is hidden, if it is in the queue and a look through all visible letters missed it.
+        hidden: how it is hidden, if it is in the queue but a look through all visible letters missed it.
         surely: PARKED or RETURNED, if the look proved that it is in the parking lot or in the DLQ.
 
     """
@@ -86,14 +86,14 @@ def look_for(session: Session, choice: Choice, entry: Entry | None, limit: int) 
 
 
 def _surely(found: Case, entry: Entry | None, *, in_lot: bool) -> Status | None:
-    """The place of a letter that was met; None if its copy may be elsewhere."""
+    """The place of a letter that was found; None if its copy may be elsewhere."""
     if entry is None or found.is_replaced or found.is_kept:
         return None
     return Status.PARKED if in_lot else Status.RETURNED
 
 
 def _hidden(session: Session, entry: Entry | None, facts: QueueFacts) -> str | None:
-    """The reason why a look through a queue missed the letter; None if the letter need not be there."""
+    """Why a look through a queue missed the letter; None if the letter may not be there at all."""
     if entry is None or not belongs(entry, to_dlq=entry.status is not Status.PARKED):
         return None
     wait = Waits.of(session).alone(entry)
@@ -106,7 +106,7 @@ def _find(session: Session, choice: Choice, entry: Entry | None, *, in_lot: bool
         out_of = session.letters_in(dlq=not is_parked, ids=choice.ids, whole=False)
         found, _ = find(session, out_of, choice.takes, sys.maxsize)
         if found is not None:
-            # A topic keeps the record of a letter that is done until it drops those before it, too.
+            # A topic keeps the record of a finished letter until it also drops the records before it.
             is_done = entry is not None and entry.status is Status.SUCCEEDED and found.is_kept
             there = Status.PARKED if is_parked else Status.RETURNED
             return Looked(found, surely=None if is_done else there)
@@ -114,7 +114,7 @@ def _find(session: Session, choice: Choice, entry: Entry | None, *, in_lot: bool
 
 
 def target_of(session: Session, entry: Entry | None, found: Case | None) -> Target | None:
-    """The target that a letter is of, as far as it tells itself, or else the ledger; None for one of a source queue."""
+    """The target that a letter belongs to, by the letter or else the ledger; None for a letter of a source queue."""
     place = found.source_arn if found else entry.source_arn if entry else None
     for target in session.place.deployment.targets:
         if target.place == place:
@@ -124,7 +124,7 @@ def target_of(session: Session, entry: Entry | None, found: Case | None) -> Targ
 
 
 def target_lines(target: Target | None, letter: Letter | None) -> Iterator[str]:
-    """Lines about a letter's target, and why none takes it."""
+    """Lines about a letter's target, or why no target takes it."""
     if target:
         yield f"{'Target:':<12} {printable(target.place)}, {KINDS[target.kind]}"
     if letter and letter.unfit:
@@ -137,7 +137,7 @@ def _wait_lines(wait: Wait | None, now: datetime) -> Iterator[str]:
 
 
 def given_back(entry: Entry, target: Target, origin: Origin) -> str:
-    """Say where a letter is that went back to a target."""
+    """Say where a letter is after it went back to a target."""
     by = " by a person" if entry.status is Status.REPLAYED else ""
     if origin is Origin.LAMBDA:
         return f"given back to {target.name}{by}: processed, waiting there to be tried, or on its way back"
@@ -164,12 +164,12 @@ _WHERE = {
     Status.DELETED: "deleted by a person, who kept a file of it",
 }
 
-#: Characters of a line of a log on a screen.
+#: The most characters of a log line on a screen.
 _LONGEST_LINE = 400
-#: Bytes of a body, an attribute or a stack trace that are shown at most.
+#: The most bytes that are shown of a body, an attribute or a stack trace.
 _MOST_BYTES = 16_384
 
-#: The place of a FIFO queue's letter whose copy is out.
+#: The place of a letter in a FIFO queue while its copy is out.
 _KEPT = "out, and at its place in the DLQ: a copy was sent to its source queue, and its outcome is not known yet"
 
 
@@ -178,9 +178,9 @@ class Wanted:
     """The parts of the answer to show.
 
     Attributes:
-        look: its body is looked for among so many letters at most.
-        logs: what its consumer logged about it, too. `log_group`: where, if no report says.
-        whole: all of body, attributes and traceback, and not their beginnings.
+        look: the most letters to look through for its body.
+        logs: show what its consumer logged about it, too. `log_group`: where, if no report names it.
+        whole: show all of body, attributes and traceback, not only their beginnings.
 
     """
 
@@ -192,20 +192,20 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """The room for a text by others: so many lines, and bytes; None for all of it."""
+    """The room for a text by others, in lines and bytes. None means no limit."""
 
     rows: int | None = None
     size: int | None = None
 
     @classmethod
     def on(cls, terminal: Terminal) -> Room:
-        """A screen of it, or so much that a pipe takes."""
+        """The room on one screen; a byte limit alone if the output is no terminal."""
         rows, columns = terminal.rows, terminal.columns
         screen = rows * columns if rows and columns else _MOST_BYTES
         return cls(rows=rows, size=min(screen, _MOST_BYTES))
 
     def beginning_of(self, text: str) -> str:
-        """The beginning that there is room for, and how many bytes more there are."""
+        """The beginning that fits, and how many more bytes there are."""
         shown = "".join(text.splitlines(keepends=True)[: self.rows])
         if self.size is not None:
             shown = shown.encode()[: self.size].decode(errors="ignore")
@@ -216,14 +216,14 @@ class Room:
         return "\n".join([*shown.splitlines(), ending])
 
     def end_of(self, lines: list[str]) -> list[str]:
-        """The last lines, in which an error is named, and how many more there are before."""
+        """The last lines, which name the error, and how many more lines come before."""
         if self.rows is None or len(lines) <= self.rows:
             return lines
         return [f"... {len(lines) - self.rows:,} lines before: --whole", *lines[-self.rows :]]
 
 
 def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
-    """Tell where a letter is, its history, and its content where it can be looked at. Raises CallFailed, Refused."""
+    """Show where a letter is, its history, and its content if that can be read. Raises CallFailed and Refused."""
     entry = find_entry(session, message_id)
     found, hidden, seen = look_for(session, _by_any_id(message_id, entry), entry, wanted.look)
     if entry is None and found is None:
@@ -264,7 +264,7 @@ def _known_as(message_id: str, entry: Entry | None, letter: Letter | None) -> st
 def _with_log_group(
     wanted: Wanted, failure: ReceivedOutcome | None, target: Target | None
 ) -> Wanted:
-    """A target's own log group, where neither a person nor a report names one."""
+    """Use a target's own log group if neither a person nor a report names one."""
     if wanted.log_group or failure:
         return wanted
     return replace(wanted, log_group=log_group_of(target))
@@ -308,7 +308,7 @@ def _where(session: Session, entry: Entry | None, hidden: str | None = None) -> 
 
 
 def _out(session: Session, entry: Entry) -> str | None:
-    """The place of a letter that was sent back and stays in the DLQ meanwhile, or belongs to a target; else None."""
+    """Where a letter is that was sent back and keeps its place in the DLQ, or belongs to a target; else None."""
     if entry.status is Status.REDRIVEN and entry.kept_id:
         return _KEPT
     target = session.place.target(entry.queue)
@@ -362,7 +362,7 @@ def _tell(
 
 
 def _cut(line: str) -> str:
-    """A line that is no longer than people read: what a consumer logs as JSON has thousands of characters."""
+    """Cut a line to the length that people read: a consumer's JSON lines can have thousands of characters."""
     more = len(line) - _LONGEST_LINE
     return f"{line[:_LONGEST_LINE]}... {more:,} more characters: --whole" if more > 0 else line
 

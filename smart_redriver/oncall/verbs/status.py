@@ -21,15 +21,13 @@ from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.oncall.terminal.words import stamp
 
 _WIDTH = 12
-#: Up to so many queues people are shown a page for each.
+#: Up to this many queues get a page each.
 MOST_PAGES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """The extent of the output. `homes` name accounts and Regions,
-    of which there is an overview only.
-    """
+    """The extent of the output. `homes` names accounts and Regions, which get only an overview."""
 
     links: bool = False
     full_names: bool = False
@@ -38,7 +36,8 @@ class Shown:
 
 
 def status(session: Session, shown: Shown) -> Exit:
-    """Print one snapshot of each queue, or all at a glance where they fill more than a screen.
+    """Print one snapshot of each queue, or all at a glance if they would fill more than a screen.
+
     Raises CallFailed and Refused.
     """
     if shown.overview or shown.homes:
@@ -52,16 +51,16 @@ def status(session: Session, shown: Shown) -> Exit:
 
 
 def _exit(was_read: Sequence[Sequence[bool]]) -> Exit:
-    """The exit code of a look at queues: whether the DLQ and the circuits of each were read."""
+    """The exit code of a look at queues, by whether the DLQ and the circuits of each could be read."""
     if all(map(all, was_read)):
         return Exit.DONE
     return Exit.PARTLY if any(map(any, was_read)) else Exit.REFUSED
 
 
 def overview(session: Session, homes: Sequence[str] = ()) -> Exit:
-    """Print all queues at a glance, of several homes if they are named. Raises CallFailed, Refused and Misused.
+    """Print all queues at a glance, in several homes if they are named. Raises CallFailed, Refused and Misused.
 
-    A home that can't be reached is told in one line, and keeps no other from being looked at.
+    A home that can't be reached is reported in one line. The others are still looked at.
     """
     found = look_around(session, homes) if homes else [look_here(session)]
     told = {"homes": [one.to_json() for one in found]}
@@ -72,7 +71,7 @@ def overview(session: Session, homes: Sequence[str] = ()) -> Exit:
 def watch(
     session: Session, shown: Shown, *, every_seconds: float, times: int | None = None
 ) -> Exit:
-    """The same, again and again until Ctrl-C, or `times` times. Raises CallFailed and Refused."""
+    """Print it again and again until Ctrl-C, or `times` times. Raises CallFailed and Refused."""
     queues = session.each_queue()
     at_a_glance = len(queues) > MOST_PAGES and not session.terminal.is_json
     with suppress(KeyboardInterrupt), _show(session.terminal) as show:
@@ -90,7 +89,7 @@ def watch(
 
 @contextmanager
 def _show(terminal: Terminal) -> Iterator[Callable[[str, Any], None]]:
-    """Show screens: on a terminal each replaces the last one, elsewhere it follows."""
+    """Show screens: on a terminal, each replaces the last one; elsewhere, it follows the last one."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
@@ -138,7 +137,7 @@ def screen(terminal: Terminal, snapshot: Snapshot, shown: Shown) -> Iterator[str
 
 
 def _wrapped(terminal: Terminal, text: str) -> list[str]:
-    """The text in lines that fit beside the names; one where nothing has to fit."""
+    """The text in lines that fit beside the names; one line if there is no limit."""
     spared = terminal.spare(text)
     if terminal.columns is None:
         return [spared]

@@ -1,7 +1,7 @@
-"""`redrive undo`: letters as a file has them, back in the parking lot.
+"""`redrive undo`: puts letters into the parking lot again, as they are in a file.
 
-What was deleted comes back. An edited copy that came back to the DLQ or the parking lot gives its place to the
-original, and is kept in a file of its own. One that is at its source queue can't be called back from there.
+Deleted letters come back. An edited copy that returned to the DLQ or the parking lot is replaced by the original, and
+kept in a file of its own. A copy that is at its source queue can't be called back.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _UNKNOWN = "the ledger does not know it; `redrive import` sends it"
 _AS_IT_WAS = "it is as it was"
 _UNCHANGED = "it is in the DLQ, as it was"
 _AWAY = "its copy was not met: hidden, processed, or on its way; undo again if it comes back"
-#: Statuses in the ledger of letters that are in the DLQ, or that are about to be as their last failure was reported.
+#: Statuses of letters that are in the DLQ, or about to be because their last failure was reported.
 _IN_DLQ = (Status.RETURNED, Status.FAILED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoRequest:
-    """The letters as they were, and the file that keeps what takes their place now."""
+    """The file with the letters as they were, and the file that keeps their present versions."""
 
     file: Path
     kept: Path
@@ -50,9 +50,9 @@ class UndoRequest:
 
 @dataclass(slots=True)
 class _Originals:
-    """Letters of the file, by what is known of them, and by original id: a copy's may change before it is met.
+    """Letters of the file by what is known about them, and by original id: a copy's may change before it is found.
 
-    Of a letter in several lines the first counts: a file is written to in order, so that is the letter before any edit.
+    If a letter is in several lines, the first counts: files are written in order, so it is the letter before any edit.
     """
 
     unknown: set[str] = field(default_factory=set)
@@ -62,7 +62,7 @@ class _Originals:
     away: dict[str, Kept] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        """The number of letters: a file may have one in several lines."""
+        """The number of different letters: a file may have one in several lines."""
         return sum(map(len, (self.unknown, self.gone, self.parked, self.returned, self.away)))
 
 
@@ -130,7 +130,7 @@ def _bring_back(session: Session, reason: str, gone: Iterable[Kept]) -> Tally:
 def _swap(
     session: Session, originals: dict[str, Kept], file: ExportFile, reason: str, *, is_dlq: bool
 ) -> Tally:
-    """Put originals in the place of their copies in one queue."""
+    """Replace copies in one queue by their originals."""
     out_of = session.letters_in(dlq=is_dlq)
     note = session.signed("put back", reason)
 
@@ -174,13 +174,13 @@ def _exchange(
     tally = Work(session, session.letters_in(dlq=is_dlq, ids=choice.ids), choice, act).run()
     if missing := len(originals.keys() - tally.ids_done):
         tally.skipped[_AWAY] += missing
-    tally.done = 0  # whoever is deleted is done when the row is back
+    tally.done = 0  # a deleted letter is done when its row is back
     _add(tally, _bring_back(session, reason, taken))
     return tally
 
 
 def _as_it_was(originals: Mapping[str, Kept], letter: Letter) -> Kept:
-    """Return a letter's original, which may be of a file that has it by the id of a copy."""
+    """Return a letter's original. The file may have it under the id of a copy."""
     return next(
         originals[one] for one in (letter.original_id, *letter.known_as) if one in originals
     )

@@ -1,4 +1,4 @@
-"""One entry of a list of queues that is a table of Postgres: `origin = "postgres"`, and every fault with its place."""
+"""One entry for a Postgres table in a list of queues: `origin = "postgres"`, and every fault with its place."""
 
 import re
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ _ACCOUNT = re.compile(r"[0-9]{12}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptedJobs(AdoptedElsewhere):
-    """A worker queue in a database, and the settings of its re-driver; ``name`` is what its circuit is called, too."""
+    """A worker queue in a database, and the settings of its re-driver. Its circuit has the same ``name``."""
 
     database: JobsDatabase
     authorities: Path | None = None
@@ -62,7 +62,7 @@ class AdoptedJobs(AdoptedElsewhere):
 
 
 class JobsEntry(EntryInNetwork):
-    """One entry while it is read; ``faults`` fills meanwhile."""
+    """One entry while it is read. ``faults`` fills meanwhile."""
 
     places = (
         "name",
@@ -80,20 +80,20 @@ class JobsEntry(EntryInNetwork):
 
     @staticmethod
     def home(entry: Mapping[str, Any]) -> tuple[str, str]:
-        """Region and account of its secret, or else as it says."""
+        """Region and account of its secret, or else those in the entry."""
         given = str(entry.get("region", "")), str(entry.get("account", ""))
         return _home_of_secret(entry) or given
 
     @staticmethod
     def resources(entry: Mapping[str, Any]) -> tuple[str, ...]:
-        """The tables, ours among them, of a database that can be read."""
+        """The tables, including ours, if the database can be read from the entry."""
         try:
             return JobsDatabase.of(table_in(entry, "database")).places
         except SettingsError:
             return ()
 
     def read(self, global_values: Mapping[str, Any]) -> AdoptedJobs | None:  # type: ignore[override]
-        """The queue; None where something is wrong with it. Its settings go over the global ones."""
+        """The queue; None if something is wrong with it. Its settings take precedence over the global ones."""
         self._refuse_unknown_keys()
         name = self._one("name", NAME, ANY_NAME)
         stack = self._one(STACK, STACK_NAME, ANY_STACK, is_needed=False)
@@ -144,7 +144,7 @@ class JobsEntry(EntryInNetwork):
             return None
 
     def _home(self) -> tuple[str, str]:
-        """Region and account, which a secret's ARN says; with IAM authentication they have to be given."""
+        """Region and account from the secret's ARN. With IAM authentication, the entry has to give them."""
         is_given = isinstance(self._entry.get("database"), Mapping)
         is_needed = is_given and _home_of_secret(self._entry) is None
         needed = "where no secret's ARN says it"
@@ -157,7 +157,7 @@ class JobsEntry(EntryInNetwork):
         given = self._entry.get("authorities")
         if given is None:
             return None
-        with suppress(OSError, ValueError):  # too long for a path, or none
+        with suppress(OSError, ValueError):  # too long for a path, or not one
             if isinstance(given, str) and Path(given).is_file():
                 return Path(given)
         self._add("authorities", given, "the path of a file of certificates, such as RDS's bundle")
@@ -165,6 +165,6 @@ class JobsEntry(EntryInNetwork):
 
 
 def _home_of_secret(entry: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Region and account of a database's secret; None where it has none."""
+    """Region and account of a database's secret; None without a secret."""
     match = _SECRET_ARN.match(str(table_in(entry, "database").get("secret")))
     return (match["region"], match["account"]) if match else None

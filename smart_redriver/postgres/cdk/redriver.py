@@ -39,7 +39,7 @@ from smart_redriver.engine.config.targets import PLAIN, is_plain
 from smart_redriver.engine.errors import Fault
 from smart_redriver.postgres.engine.place import VERIFIED, JobsDatabase
 
-#: New letters within five minutes, as each pass counts them. Also named in `smart_redriver.postgres.engine.connection`,
+#: New letters within five minutes, counted by each pass. Also named in `smart_redriver.postgres.engine.connection`,
 #: which needs psycopg.
 ADDED = "DeadLettersAdded"
 TOO_MANY = 200
@@ -49,7 +49,7 @@ RUNBOOK = "postgres.md"
 
 
 class JobsAlarms(PassAlarms):
-    """The alarms of every queue outside of SQS, after one on growth."""
+    """The alarms of every queue outside SQS, after an alarm on growth."""
 
     def __init__(
         self,
@@ -86,29 +86,29 @@ class JobsAlarms(PassAlarms):
 
 
 def died_lately(name: str) -> cloudwatch.GraphWidget:
-    """The graph of what is counted where letters are jobs alone."""
+    """The graph of new letters, which are counted only for jobs."""
     return graph(
         "Died within five minutes", [pass_metric(name, ADDED, "Maximum", "letters")], COUNT
     )
 
 
-#: Where the function finds the authorities that a file of the team's names.
+#: Where the function finds the team's own file of certificate authorities.
 _AUTHORITIES = "database-ca.pem"
 _ROOM = Path(__file__).resolve().parents[1]
-#: The part that the settings, at their longest, leave of the 4 KB that a function's environment may have.
+#: What the settings, at their longest, leave of the 4 KB of a function's environment.
 #: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 MAX_DATABASE = 2_500
 
 
 class PostgresRedriver(Construct):
-    """``function`` makes passes over the table of dead letters; each minute it is asked whether one is due.
+    """``function`` makes passes over the table of dead letters. A tick each minute makes it check whether one is due.
 
-    ``database`` says where tables and credentials are; ``authorities`` is the file of the certificate authorities that
-    sign for it (for RDS AWS's global bundle), if the machine's own are not enough. ``safeguards`` have to name the
-    network: subnets from which the database and AWS can be reached, and a security group that the database lets in.
-    ``name`` is what circuit, alarms and people call the queue. The tables of the re-driver's own, and its role,
-    are made by whoever owns the database: `python -m smart_redriver.postgres.migration` prints the SQL.
-    An output of the stack tells the `redrive` command where all of it is. Raises SettingsError.
+    ``database`` says where tables and credentials are. ``authorities`` is a file with the certificate authorities that
+    sign for it (for RDS, AWS's global bundle), if the machine's own are not enough. ``safeguards`` have to name the
+    network: subnets that can reach the database and AWS, and a security group that the database lets in. ``name`` is
+    the queue's name for circuit, alarms and people. The owner of the database makes the re-driver's own tables and its
+    role: `python -m smart_redriver.postgres.migration` prints the SQL. An output of the stack tells the `redrive`
+    command where everything is. Raises SettingsError.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class PostgresRedriver(Construct):
 
     @property
     def credentials(self) -> tuple[str, str]:
-        """The action by which a pass gets into the database, and what it is allowed on."""
+        """The action that gives a pass access to the database, and its resource."""
         if self.database.secret:
             return "secretsmanager:GetSecretValue", self.database.secret
         resource = cdk.Stack.of(self).format_arn(
@@ -216,7 +216,7 @@ class PostgresRedriver(Construct):
 
     @property
     def anywhere(self) -> str | None:
-        """The databases that its token opens, where these are all with such a role."""
+        """The databases that its token opens, if these are all databases with such a role."""
         is_anywhere = not self.database.secret and self._resource_id == "*"
         return self.credentials[1] if is_anywhere else None
 
@@ -227,7 +227,7 @@ class PostgresRedriver(Construct):
 
 
 def jobs_faults(name: str, database: JobsDatabase, safeguards: Safeguards) -> list[Fault]:
-    """The faults that keep a re-driver of a worker queue from working, or from being safe."""
+    """The faults that would keep a worker queue's re-driver from working, or make it unsafe."""
     faults = []
     if not is_plain(name):
         faults.append(Fault(setting="name", seen=name, accepted=PLAIN))
@@ -250,8 +250,9 @@ def _connecting(
     scope: Construct,  # noqa: ARG001 - of every backend
     redrivers: Sequence[PostgresRedriver],
 ) -> Iterator[iam.PolicyStatement]:
-    """Let people connect as the re-driver's role to look at letters. The role may also move them:
-    the database knows no lesser right.
+    """Let people connect as the re-driver's role to look at letters.
+
+    The role may also move letters: the database has no lesser right.
     """
     for action in unique(one.credentials[0] for one in redrivers):
         places = (one.credentials[1] for one in redrivers if one.credentials[0] == action)

@@ -1,6 +1,4 @@
-"""Checks that the database of a worker queue is as a pass needs it,
-looked at with the credentials that the function has.
-"""
+"""Checks that a worker queue's database has what a pass needs, with the function's credentials."""
 
 from __future__ import annotations
 
@@ -36,8 +34,9 @@ def check_database(session: Session) -> Iterator[Finding]:
 
 
 def preview(session: Session, text: str, library: str | None) -> Iterator[Finding]:
-    """The same of a database that need not be deployed, as a library's where one is named; first what the migration
-    grants. Raises SettingsError and CallFailed.
+    """Check a database that may not be deployed yet, for a library if one is named. Begins with the migration's grants.
+
+    Raises SettingsError and CallFailed.
     """
     place = JobsDatabase.parse_as(text, library)
     database = session.connections.of(Databases).of(place, session.aws.client)
@@ -68,13 +67,13 @@ def _as_told(found: Iterable[DatabaseFinding]) -> Iterator[Finding]:
 
 
 def check_access(session: Session) -> Iterator[Finding]:
-    """Ask for every call of a pass to AWS: what the database lets it do, `check_database` tells. Raises CallFailed."""
+    """Check a pass's calls to AWS. `check_database` checks its rights in the database. Raises CallFailed."""
     place = session.place.deployment.location
     assert isinstance(place, JobsDatabase), "read by this backend"  # noqa: S101 - a mistake of ours
     yield from check_calls(session, [(place.secret, _READ_SECRET)] if place.secret else [])
 
 
-#: Checks where letters are rows.
+#: The checks for letters that are rows.
 CHECKS: Mapping[str, Check] = {
     "database": check_database,
     "state table": check_state,

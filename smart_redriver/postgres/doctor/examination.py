@@ -1,4 +1,4 @@
-"""Whether a database is as the adapters need it: tables, columns, the role's rights, TLS. Nothing is changed."""
+"""Whether a database has what the adapters need: tables, columns, the role's rights, TLS. Changes nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from smart_redriver.postgres.engine.place import VERIFIED, JobsDatabase
 from smart_redriver.postgres.engine.statements import composed, names_of
 
 _WHEN = "timestamp with time zone"
-#: Columns that statements name, with their types, by the table's name in `JobsDatabase`. See `migration`.
+#: Columns that statements use, with their types, by the table's name in `JobsDatabase`. See `migration`.
 _COLUMNS = {
     "parked": {"redrive_trail": "text", "parked_at": _WHEN},
     "held": {"is_parked": "boolean", "row_id": "bigint", "until": _WHEN},
@@ -37,7 +37,7 @@ _COLUMNS = {
 }
 _KEYS = {"held": ["is_parked", "row_id"], "redriven": ["job_id"], "looks": ["is_latest"]}
 
-#: Whether `on conflict` finds a unique index of these columns.
+#: Whether `on conflict` finds a unique index on these columns.
 _HAS_KEY = sql.SQL("""
 select exists (
   select from pg_index i
@@ -50,7 +50,7 @@ select exists (
 
 
 def check_own_tables(database: Database) -> Iterator[Finding]:
-    """Yield what the re-driver's own tables lack, if all exist. Raises CallFailed."""
+    """Yield what is missing in the re-driver's own tables, if all exist. Raises CallFailed."""
     place = database.place
     for role, columns in _COLUMNS.items():
         table: str = getattr(place, role)
@@ -75,7 +75,7 @@ def _has_key(database: Database, table: str, columns: list[str]) -> bool:
     return bool(has_key)
 
 
-#: Rights that the role needs, by the table's name in `JobsDatabase`; some on the whole table, some on one column.
+#: Rights that the role needs, by the table's name in `JobsDatabase`: some on the whole table, some on one column.
 _NEEDED = {
     "jobs": ("INSERT",),
     "dead_letters": ("SELECT", "DELETE"),
@@ -84,17 +84,17 @@ _NEEDED = {
     "redriven": ("SELECT", "INSERT", "UPDATE", "DELETE"),
     "looks": ("SELECT", "INSERT", "UPDATE"),
 }
-#: Rights that it should not have: with them a fault of ours could cost the team a job.
+#: Rights that it should not have: with them, a bug of ours could cost the team a job.
 _TOO_MUCH = {"jobs": ("UPDATE", "DELETE", "TRUNCATE"), "dead_letters": ("INSERT", "TRUNCATE")}
 
-#: Jobs that were tried, and of which none was ever seen in hand: fewer may all wait for their next try.
+#: With this many tried jobs, one should have been seen in hand. Fewer may all be waiting for their next try.
 _TRIED = 20
 
-#: None where there is nothing of that name; else whether it is a table, partitioned or not, or a view.
+#: None if nothing has that name; otherwise whether it is a table, partitioned or not, or a view.
 _IS_TABLE = sql.SQL(
     "select (select c.relkind in ('r', 'p', 'v') from pg_class c where c.oid = to_regclass(%(table)s))"
 )
-#: Where a table of that name is that the role does not see, and whether the schema lets it in.
+#: Where there is a table with that name that the role does not see, and whether the schema allows the role.
 _UNSEEN = sql.SQL("""
 select n.nspname::text, has_schema_privilege(n.oid, 'USAGE') from pg_class c join pg_namespace n
   on n.oid = c.relnamespace
@@ -107,7 +107,7 @@ _SEQUENCE: LiteralString = """
 select to_regclass(s) is not null and has_sequence_privilege(to_regclass(s), 'USAGE, UPDATE')
 from cast({sequence} as text) s
 """
-#: Whether a column has to be set, and whether it never is although jobs were tried.
+#: Whether a column has to be set, and whether it never is even though jobs were tried.
 _IN_HAND: LiteralString = """
 select a.attnotnull, not exists (select from {jobs} j where {in_hand})
   and exists (select from pg_stats s where s.null_frac = 1 and s.attname = a.attname
@@ -121,8 +121,9 @@ _TLS = sql.SQL("select ssl from pg_stat_ssl where pid = pg_backend_pid()")
 
 
 def examine(database: Database) -> list[Finding]:
-    """Everything that there is to say; of tables or columns that are missing, only that.
-    Raises CallFailed where the database can't be asked.
+    """All findings, or only the missing tables or columns if there are any.
+
+    Raises CallFailed if the database can't be asked.
     """
     place = database.place
     if place.library is not None:
@@ -176,7 +177,7 @@ def _is_table(database: Database, table: str) -> Finding:
 
 
 def _unseen(database: Database, table: str) -> str | None:
-    """The remedy if the table exists, but the role's search path does not lead to it."""
+    """The remedy if the table exists but is not on the role's search path."""
     if "." in table:
         return None
     rows = database.run("Examine", sql.Composed([_UNSEEN]), {"name": table})
@@ -219,7 +220,7 @@ def _rights(database: Database) -> Iterator[Finding]:
 
 
 def _may_look(database: Database) -> Finding:
-    """Whether it may see of a job what says how it stands."""
+    """Whether the role may read the columns that show a job's state."""
     place = database.place
     seen = [place.column(f"jobs.{one}") for one in ("id", "attempts", "run_after")]
     seen.append(place.in_hand_column)
@@ -233,14 +234,14 @@ def _may_look(database: Database) -> Finding:
 
 
 def _tells_in_hand(database: Database) -> Iterator[Finding]:
-    """Whether jobs in hand can be told from those that wait, as far as rows and statistics show."""
+    """Whether jobs in hand can be distinguished from waiting ones, as far as rows and statistics show."""
     place = database.place
     asked = {"table": quoted(place.jobs), "column": place.in_hand_column, "tried": _TRIED}
     question = composed(_IN_HAND, names_of(place))
     try:
         ((is_always, is_never),) = database.run("Examine", question, asked)
     except StatementRefused:
-        return  # of a type or a right that is told by itself
+        return  # a type or a right that has a finding of its own
     yield Finding(
         what=f"{place.in_hand_column} of {place.jobs} tells which jobs are in hand",
         is_well=not (is_never or is_always),

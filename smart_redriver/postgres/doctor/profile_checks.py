@@ -1,6 +1,6 @@
-"""The doctor's checks of a library's one table: whether it is that, and whether the role may do what a redrive does.
+"""The doctor's checks of a library's one table: whether it is that table, and whether the role may redrive.
 
-What the role would be granted is in the migration, see `granted`.
+The migration has the role's grants, see `granted`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def check_library(database: Database, library: Profile) -> Iterator[Finding]:
 
 
 def granted(place: JobsDatabase) -> list[str]:
-    """The grants of the migration, a line each."""
+    """The grants of the migration, one on each line."""
     lines = migration_of(place).grants.splitlines()
     return [one for one in lines if one.startswith(("grant ", "alter role "))]
 
@@ -85,7 +85,7 @@ def _rights(database: Database, library: Profile) -> Iterator[Finding]:
 
 
 def _statements_work(database: Database) -> Finding:
-    """Whether a redrive of no letter would be carried out, and letters can be read, as the role."""
+    """Whether the role can run a redrive of no letter, and read letters."""
     known = database.statements
     now: dict[str, Any] = {"now": "2000-01-01T00:00:00Z"}
     what = "the statements of a pass"

@@ -1,5 +1,5 @@
-"""The doctor's findings about tables: columns that are missing or of a wrong type, and what hides rows, swallows them,
-deletes more than them, or is slow. Pure but for what `examination` reads.
+"""The doctor's findings about tables: columns that are missing or have a wrong type, and anything that hides rows,
+swallows them, deletes others with them, or is slow. Pure except for what `examination` reads.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from smart_redriver.postgres.engine.place import DEAD_COLUMNS, JOBS_COLUMNS, OF_
 
 _WHOLE = ("smallint", "integer", "bigint")
 _NUMBERS = (*_WHOLE, "numeric")
-#: A time without a zone is written and read in the session's, which may not be the workers'.
+#: A time without a zone is written and read in the session's zone, which may not be the workers'.
 _TIMES = ("timestamp with time zone", "timestamp without time zone")
 _TEXT = ("text", "character varying")
-#: Ids that are no numbers, as `ids` says; a number is made of their text, so that a job's may be kept as text.
+#: Ids that are not numbers, according to `ids`. Their number is made from the text, so a job's may be kept as text.
 _IDS = {"uuid": ("uuid",), "text": _TEXT}
-#: Types that columns must have, by their default names: statements compare them with such values, and write them.
+#: Types that columns must have, by their default names: statements compare them with such values, and write such
+#: values.
 _NEEDED = {
     "id": _NUMBERS,
     "original_id": _NUMBERS,
@@ -30,7 +31,7 @@ _NEEDED = {
     "created_at": _TIMES,
     "failed_at": (*_TIMES, "date"),
 }
-#: Types that they are meant to have; columns of other types are read as well as can be.
+#: Types that columns should have. Columns with other types are read as well as possible.
 _MEANT = {
     "id": _WHOLE,
     "original_id": _WHOLE,
@@ -41,19 +42,19 @@ _MEANT = {
     "failed_at": _TIMES[:1],
 }
 _TEXTS = ("error_class", "error_msg", "stacktrace", "failed_by")
-#: Columns that are read and not written: a job that goes back is in nobody's hands.
+#: Columns that are only read: a job that goes back is in nobody's hands.
 _ONLY_READ = ("locked_at", "in_hand_until")
 
 
 class Table:
-    """One of the tables that letters are in, with the columns that it has and those that statements name."""
+    """One of the tables with letters: its existing columns, and those that statements use."""
 
     def __init__(self, place: JobsDatabase, role: str, columns: Sequence[Column]) -> None:
         self.name: str = getattr(place, role)
         self.columns = {one.name: one for one in columns}
         prefix, known = ("jobs", JOBS_COLUMNS) if role == "jobs" else ("jobs_dlq", DEAD_COLUMNS)
         self.carried = place.carried
-        #: The types of ids that are no numbers.
+        #: The types of ids that are not numbers.
         self.ids: dict[str, Sequence[str]] = {}
         if kind := place.ids.get(f"{prefix}.id"):
             self.ids["id"] = _IDS[kind]
@@ -72,7 +73,7 @@ class Table:
 
     @property
     def wanted(self) -> set[str]:
-        """The columns that statements name."""
+        """The columns that statements use."""
         return {*self.called.values(), *self.carried, *self.further}
 
     @property
@@ -82,12 +83,12 @@ class Table:
         return {*named, *self.carried, *self.further}
 
     def kind_of(self, one: str) -> str | None:
-        """The type of a column, by its default name; None where it has none of that name."""
+        """The type of a column, by its default name; None if there is no such column."""
         return self.columns[self.called[one]].kind if one in self.called else None
 
     @property
     def missing(self) -> list[str]:
-        """Columns that statements name, and that don't exist."""
+        """Columns that statements use, but that don't exist."""
         return sorted(self.wanted - self.columns.keys())
 
     @property
@@ -97,7 +98,7 @@ class Table:
 
     @property
     def beside(self) -> list[Column]:
-        """Columns that no statement names."""
+        """Columns that no statement uses."""
         return [one for name, one in self.columns.items() if name not in self.wanted]
 
 
@@ -236,9 +237,7 @@ def _parked_has_all(dead: Table, parked: Table) -> Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that was looked at; `advice` says what to do where it is not well. `is_needed`:
-    no pass works without.
-    """
+    """One thing that was checked. `advice` says what to do if it is not well. `is_needed`: no pass works without it."""
 
     what: str
     is_well: bool
@@ -255,15 +254,15 @@ from pg_constraint c
 where c.contype = 'f' and c.confrelid = to_regclass(%(table)s) and c.conparentid = 0 order by 1
 """)
 
-#: As pg_trigger and pg_rewrite have them. https://www.postgresql.org/docs/current/catalog-pg-rewrite.html
+#: Codes in pg_trigger and pg_rewrite. https://www.postgresql.org/docs/current/catalog-pg-rewrite.html
 _INSERT, _DELETE = (4, "3"), (8, "4")
 
-#: A table by itself, or in partitions that are tables.
+#: A plain table, or one whose partitions are tables.
 _LEAVES = """
 select coalesce(nullif(array(select relid::oid from pg_partition_tree(to_regclass(%(table)s)) where isleaf), '{}'),
                 array[to_regclass(%(table)s)::oid])
 """
-#: Triggers that may keep a row from being inserted or deleted: those before the row, of partitions too.
+#: Triggers that may keep a row from being inserted or deleted: those before the row, also in partitions.
 _SWALLOWS = sql.SQL(
     """
 with tables as (select to_regclass(%(table)s)::oid as one union select unnest((<leaves>)))
@@ -272,7 +271,7 @@ where not t.tgisinternal and t.tgenabled in ('O', 'A') and t.tgtype::int & 3 = 3
 order by 1
 """.replace("<leaves>", _LEAVES)
 )
-#: Rules of the table itself: a statement of ours is a `with`, where Postgres takes none.
+#: Rules of the table itself: our statements are `with` queries, in which Postgres accepts none.
 _RULES = sql.SQL("""
 select r.rulename from pg_rewrite r where r.ev_class = to_regclass(%(table)s)
 and r.ev_enabled in ('O', 'A') and r.ev_type::text = any(%(rules)s) order by 1
@@ -281,7 +280,7 @@ and r.ev_enabled in ('O', 'A') and r.ev_type::text = any(%(rules)s) order by 1
 _IS_VIEW = sql.SQL("select relkind = 'v' from pg_class where oid = to_regclass(%(table)s)")
 _IS_PARTITIONED = sql.SQL("select relkind = 'p' from pg_class where oid = to_regclass(%(table)s)")
 
-#: Whether a column is first in a valid index of the table, or of each of its partitions.
+#: Whether a column is first in a valid index on the table, or on each of its partitions.
 _INDEXED = sql.SQL(
     """
 with tables as (select to_regclass(%(table)s)::oid as one, unnest((<leaves>)) as leaf),
@@ -294,7 +293,7 @@ select exists (select from tables t join indexed i on i.one = t.one)
 """.replace("<leaves>", _LEAVES)
 )
 
-#: Whether an index of it, or of each partition, begins with the number of a column that is none.
+#: Whether an index on it, or on each partition, begins with the number of an id that is not a number.
 _NUMBERED = sql.SQL(
     """
 with tables as (select to_regclass(%(table)s)::oid as one, unnest((<leaves>)) as leaf),
@@ -309,7 +308,7 @@ select exists (select from tables t join numbered i on i.one = t.one)
 """.replace("<leaves>", _LEAVES)
 )
 
-#: Never analyzed, and with more pages than a glance needs.
+#: Never analyzed, and with more pages than a quick look needs.
 _IS_UNKNOWN = sql.SQL(
     """
 select (select reltuples < 0 from pg_class where oid = to_regclass(%(table)s))
@@ -319,7 +318,7 @@ select (select reltuples < 0 from pg_class where oid = to_regclass(%(table)s))
 
 
 def check_tables(database: Database) -> Iterator[Finding]:
-    """Check the tables, which all exist. Raises CallFailed."""
+    """Check the tables, which must all exist. Raises CallFailed."""
     place = database.place
     for table in (*place.tables, place.looks):
         yield _hides_nothing(database, table)
@@ -434,8 +433,9 @@ def _indexes_of_numbers(database: Database) -> Iterator[Finding]:
 
 
 def _advice(kind: str, table: str, column: str, *, is_partitioned: bool) -> str:
-    """A partitioned table has no index that is built concurrently,
-    and none that is unique without what it is parted by.
+    """Advise which index to make.
+
+    A partitioned table can't build an index concurrently, and a unique index must include the partition key.
     """
     table, column = quoted(table), quoted(column)
     if not is_partitioned:

@@ -1,1 +1,1 @@
-"""The adapters of a pass where letters are rows, over psycopg. Only this room is in the function's bundle."""
+"""A pass's adapters for letters that are rows, over psycopg. Only this package is in the function's bundle."""

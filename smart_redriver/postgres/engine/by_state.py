@@ -1,4 +1,4 @@
-"""The statements for a library's one table: what reads takes parts of it for tables, what moves letters updates it."""
+"""The statements for a library's one table: reads treat parts of it as tables, and moves of letters update it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from psycopg import sql
 from smart_redriver.postgres.engine.place import JobsDatabase
 from smart_redriver.postgres.engine.profiles import Profile
 
-#: Rows of the library as rows of `jobs`: what is dead is none, and what is done has gone.
+#: Rows of the library as rows of `jobs`: dead jobs are not included, and jobs that are done count as gone.
 _JOBS: LiteralString = """(select {id}::bigint as id, {payload} as payload, {attempts} as attempts,
   {run_after} as run_after, {has_hands} as is_in_hand from {all} where not ({is_dead}) and not ({done}))"""
 
-#: And as rows of `jobs_dlq`, and of the parking lot. A letter has its job's number.
+#: The same rows as rows of `jobs_dlq`, and of the parking lot. A letter has its job's number.
 _DEAD: LiteralString = """(select {id}::bigint as id, {origin}::bigint as original_id, {payload} as payload,
   {attempts} as attempts, {error_class} as error_class, {error} as error_msg, {stack} as stacktrace,
   {worker} as failed_by, {died_at} as failed_at
@@ -24,7 +24,7 @@ _PARKED: LiteralString = """(select {id}::bigint as id, {origin}::bigint as orig
   {worker} as failed_by, {died_at} as failed_at, p.redrive_trail, p.parked_at
   from {all} join {lot} p on p.id = {id} where ({is_dead}))"""
 
-#: As `texts` has it; the row stays what it is, and its number is the job's. The note of its last redrive is replaced.
+#: As in `texts`, but the row stays, and its number is the job's. The note of its last redrive is replaced.
 _REDRIVE: LiteralString = """
 with asked as (
   select * from unnest(%(rows)s::bigint[], %(run_after)s::timestamptz[], %(trails)b::text[], %(left_jobs)s::bigint[])
@@ -81,17 +81,17 @@ union all
 select p.id from {lot} p join asked a on p.id = a.our_row and p.redrive_trail = a.our_trail
 """
 
-#: A letter that was sent and has failed again meanwhile is not the one that was there.
+#: A letter that was sent and has failed again meanwhile is no longer the same letter.
 _ARE_DEAD: LiteralString = """
 select d.id from {dead} d where d.id = any(%(rows)s)
   and not exists (select from {redriven} r where r.job_id = d.id and r.settled_at is null)
 """
 
-#: A job is made by nobody but its library, and a row is deleted by it.
+#: Only the library makes jobs and deletes rows.
 _NONE: LiteralString = "select null::bigint where false and %(now)s::timestamptz is null"
 _DELETE: LiteralString = "select d.id from {dead} d where d.id = any(%(rows)s)"
 
-#: Gives dead jobs numbers, whose ids are none.
+#: Gives numbers to dead jobs whose ids are not numbers.
 _NUMBER: LiteralString = """
 insert into {keys} (key)
 select t.id from {table} t where ({is_dead}) and not exists (select from {keys} n where n.key = t.id)
@@ -99,7 +99,7 @@ order by {died_at} limit 10000
 on conflict do nothing
 """
 
-#: Jobs that have succeeded for good need their numbers no more.
+#: Jobs that have succeeded for good no longer need their numbers.
 _FORGET_NUMBERED: LiteralString = """
 with gone as (delete from {redriven} where settled_at < %(before)s and returned_as is null returning job_id)
 delete from {keys} n using gone g where n.number = g.job_id
@@ -132,7 +132,7 @@ def texts_by_state(profile: Profile) -> Mapping[str, LiteralString]:
 def names_by_state(
     database: JobsDatabase, profile: Profile, names: dict[str, sql.Composable]
 ) -> dict[str, sql.Composable]:
-    """The names of one deployment, with parts of the library's table for the tables of `texts`."""
+    """The names of one deployment, with parts of the library's table instead of the tables in `texts`."""
     schema, _, _ = database.jobs.rpartition(".")
     known = {
         **names,

@@ -1,6 +1,6 @@
-"""One worker queue, for as long as a process lives: what its passes work with, and how fast its DLQ grows.
+"""One worker queue while a process lives: what its passes work with, and how fast its DLQ grows.
 
-A table of ten thousand old letters worries nobody, two hundred new ones in five minutes do.
+Growth matters: ten thousand old letters worry nobody, but two hundred new ones in five minutes do.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from smart_redriver.postgres.engine.place import JobsDatabase
 from smart_redriver.postgres.engine.queue_metrics import JobMetricsReader
 from smart_redriver.postgres.engine.source import JobsSource
 
-#: Redrive metadata keeps whole seconds of when its letter was first seen.
+#: Redrive metadata keeps the time when its letter was first seen in whole seconds.
 _AS_STORED = timedelta(seconds=1)
 
 
 class WordsOfWorkers:
-    """A memory that knows of a letter in hand why it died, where the ledger has not heard of it before.
+    """A memory that knows why a letter in hand died, even if the ledger does not have the letter yet.
 
-    So the circuits by cause know letters from their first visit on. Everything else is the memory's own.
+    So the circuits by cause know letters from their first visit on. Everything else comes from the memory itself.
     """
 
     def __init__(
@@ -64,9 +64,9 @@ class WordsOfWorkers:
 
 
 def _has_its_number_anew(letter: Letter, entry: Entry) -> bool:
-    """Whether the entry is of another letter, that has gone: numbers come again after `truncate ... restart identity`.
+    """Whether the entry belongs to another, gone letter: numbers are reused after `truncate ... restart identity`.
 
-    What a backup or a file brought back has died when that one did; where a row does not say when, nobody can tell.
+    A row from a backup or a file has the same time of death as before. If a row has no time, this can't be known.
     """
     says_when = letter.first_received_at is not None
     is_later = letter.sent_at >= entry.first_seen + _AS_STORED
@@ -93,34 +93,34 @@ def entry_of(letter: Letter, queue: str, permanent: Container[str]) -> Entry:
 
 
 class PeoplesLedger(WordsOfWorkers):
-    """The same for people, to whom a row that is there is a letter, whatever the ledger says was sent before.
+    """The same for people. For them, every row that is there is a letter, even if the ledger says that it was sent.
 
-    Send and delete are one transaction, so that no copy is left over by a crash: what is there again a person has put
-    back, from a backup or a file.
+    Send and delete are one transaction, so a crash leaves no copies: if a row is there again, a person has restored it
+    from a backup or a file.
     """
 
     def read_ledger(self, message_ids: Iterable[str]) -> Any:
-        """The ledger's entries, none of which is replaced. Raises CallFailed."""
+        """The ledger's entries, with no id marked as replaced. Raises CallFailed."""
         known = super().read_ledger(message_ids)
         for one, entry in known.entries.items():
             known.entries[one] = replace(entry, replaced_ids=())
         return known
 
 
-#: Rounds at once: each has a connection, and a database has some hundred for all who use it.
+#: Parallel rounds: each has a connection, and a database has about a hundred for all its users.
 WORKERS = 8
 
 DEAD_LETTERS_ADDED = Metric(name="DeadLettersAdded", always=True)
 
-#: New is what has died within so long.
+#: Letters that died within this time are new.
 LATELY = timedelta(minutes=5)
 
-#: The rows at the end of the table that are looked at; more new ones than that are as bad as so many.
+#: How many rows at the end of the table to look at: more new letters than that are just as bad.
 LATEST = 1_000
 
 
 def added_lately(database: Database, now: datetime) -> int:
-    """Letters that have died lately, returned ones among them. Raises CallFailed."""
+    """Count letters that have died lately, including returned ones. Raises CallFailed."""
     parameters = {"since": now - LATELY, "latest": LATEST}
     ((added,),) = database.run("CountNew", database.statements.count_new, parameters)
     return int(added)
@@ -136,7 +136,7 @@ class WorkerQueue:
         self._queue = queue
 
     def parts(self, memory: Memory, clock: Callable[[], datetime]) -> Parts:
-        """Adapters over the database; `memory` is the state table's."""
+        """Adapters over the database. `memory` is in the state table."""
         database, queue = self._database, self._queue
         dead_letters, metrics_reader = (
             DeadLetters(database, clock),
@@ -152,7 +152,7 @@ class WorkerQueue:
         }
 
     def after_pass(self, tools: Tools, kept: Container[str]) -> None:
-        """Write how fast the DLQ grows to the log, as a metric."""
+        """Log how fast the DLQ grows, as a metric."""
         try:
             added = added_lately(self._database, tools.clock())
         except CallFailed as failed:
@@ -161,12 +161,12 @@ class WorkerQueue:
             write({DEAD_LETTERS_ADDED: [added]}, kept, **{QUEUE: self._queue})
 
     def close(self) -> None:
-        """Close the connections that are idle."""
+        """Close idle connections."""
         self._database.close()
 
 
 def connect(deployment: Deployment, settings: Settings) -> WorkerQueue:  # noqa: ARG001
-    """The worker queue of a function, of which nothing is asked yet."""
+    """The worker queue of a function, before its first query."""
     place = deployment.location
     assert isinstance(place, JobsDatabase), "read by this backend"  # noqa: S101 - a mistake of ours
     return WorkerQueue(open_database(place, client), deployment.queue_name)

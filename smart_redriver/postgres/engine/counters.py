@@ -1,9 +1,9 @@
 """Proofs from Postgres's own counters of a table. Pure.
 
-It counts rows that were inserted, updated and deleted, whether the transaction was committed or rolled back; but the
-changes since the last ANALYZE are those of committed transactions alone. So what was changed for good, less all inserts
-and updates that were so much as tried, are deletes that were committed, at least. What a session has done is added as
-a whole, within seconds. https://www.postgresql.org/docs/current/monitoring-stats.html
+Postgres counts inserted, updated and deleted rows of all transactions, committed or rolled back. But the changes since
+the last ANALYZE are only those of committed transactions. So committed changes, minus all inserts and updates that were
+even tried, are a lower bound for committed deletes. A session's work is added as a whole, within seconds.
+https://www.postgresql.org/docs/current/monitoring-stats.html
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import NamedTuple, Self
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
-    """The counters of the table of jobs at one moment, and of the letters' table the inserts.
+    """The counters of the table of jobs at one moment, and the inserts into the letters' table.
 
     Attributes:
-        epoch: differs where they began anew: a restart, a reset, another table.
+        epoch: changes when the counters start again: a restart, a reset, another table.
         changed: rows inserted, updated or deleted by committed transactions since the last ANALYZE.
-        inserted, updated: rows, by whatever transactions.
-        live: rows that are there; an estimate after VACUUM and ANALYZE, and exactly counted on from it.
-        analyzed, vacuumed: how often that was.
+        inserted, updated: rows, by any transactions.
+        live: existing rows. VACUUM and ANALYZE set an estimate, and changes after that are counted exactly.
+        analyzed, vacuumed: how often that happened.
         buried: rows inserted into the letters' table.
-        can_tell: nothing but deletes looks like one.
+        can_tell: nothing except deletes looks like deletes.
 
     """
 
@@ -39,7 +39,7 @@ class Counters:
 
     @classmethod
     def of(cls, epoch: str, *numbers: int | bool) -> Self:
-        """The counters in the order of the attributes. Raises TypeError or ValueError for what are none."""
+        """Make counters from values in the order of the attributes. Raises TypeError or ValueError for others."""
         *counts, can_tell = numbers
         changed, inserted, updated, live, analyzed, vacuumed, buried = map(int, counts)
         return cls(
@@ -67,10 +67,10 @@ class Counters:
 
 
 def deleted_at_least(before: Counters, now: Counters) -> int:
-    """Jobs that committed transactions have deleted between two readings, at least.
+    """The least number of jobs that committed transactions deleted between two readings.
 
-    Where inserts were rolled back, the rows that are there tell more: each committed insert is one of them, until it is
-    deleted. Since a VACUUM they are an estimate, and since an ANALYZE only what came after it is counted.
+    If inserts were rolled back, the existing rows prove more: each committed insert is one of them until it is deleted.
+    After a VACUUM they are an estimate, and after an ANALYZE only later changes are counted.
     """
     inserted, updated = now.inserted - before.inserted, now.updated - before.updated
     if now.analyzed != before.analyzed:
@@ -83,7 +83,7 @@ def deleted_at_least(before: Counters, now: Counters) -> int:
 
 
 class Unseen(NamedTuple):
-    """Jobs that came to an end with no look to see them."""
+    """Jobs that ended between two looks, unseen by either."""
 
     succeeded: int = 0
     failed: int = 0
@@ -93,11 +93,11 @@ class Proof(NamedTuple):
     """The proof by counters, beyond what the looks have seen.
 
     Attributes:
-        spare: deletes that were proved at the last look, less all that is known of them otherwise. They count at
-            the next: what a worker's session did to the other table may be told a moment later. Below zero it is what
-            is known of and not proved yet.
-        known_lately: of that, what the last look has shown: a session may tell of it as late as the next.
-        unburied: below zero, deaths that were seen and are not in the counters yet.
+        spare: deletes that were proved at the last look, minus those that are known otherwise. They count at the next
+            look, because a worker session's changes to the other table may show a moment later. A negative number is of
+            deletes that are known but not proved yet.
+        known_lately: the part of these that the last look showed. A session may report it only by the next look.
+        unburied: if negative, deaths that were seen but are not in the counters yet.
 
     """
 
@@ -108,12 +108,12 @@ class Proof(NamedTuple):
     def then(
         self, before: Counters, now: Counters, succeeded: int, failed: int
     ) -> tuple[Proof, Unseen]:
-        """The proof after a look that has seen so many jobs succeed and fail, and how many there were beyond them."""
+        """The proof after a look that saw so many jobs succeed and fail, and the number of unseen ones."""
         if not now.goes_on_from(before):
             return Proof(known_lately=succeeded), Unseen()
         buried = now.buried - before.buried
         known = buried + succeeded
-        # An ANALYZE may have forgotten deletes that were known before: nothing waits for them any longer.
+        # An ANALYZE may have erased deletes that were known before, so stop waiting for them.
         is_forgotten = now.analyzed != before.analyzed
         spare = (max(-self.known_lately, self.spare) if is_forgotten else self.spare) - known
         unburied = self.unburied + buried - failed

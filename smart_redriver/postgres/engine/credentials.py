@@ -17,14 +17,15 @@ from smart_redriver.engine.errors import CallFailed
 from smart_redriver.postgres.engine.database import Connection, Database
 from smart_redriver.postgres.engine.place import JobsDatabase
 
-#: libpq's own, for a file of authorities, and for a tunnel's end. https://www.postgresql.org/docs/current/libpq-envars.html
+#: libpq's own, for a file of authorities, and for a tunnel's end.
+#: https://www.postgresql.org/docs/current/libpq-envars.html
 AUTHORITIES = "PGSSLROOTCERT"
 _ADDRESS = "PGHOSTADDR"
 
-#: libpq's word for what the machine trusts.
+#: libpq's word for the authorities that the machine trusts.
 SYSTEM = "system"
 
-#: OpenSSL's words for a certificate with anything wrong.
+#: OpenSSL's words for any fault of a certificate.
 _REFUSED = "certificate verify failed"
 
 #: "Do you speak TLS?", and yes. https://www.postgresql.org/docs/current/protocol-message-formats.html
@@ -33,17 +34,17 @@ _YES = b"S"
 
 
 def authorities_of(place: JobsDatabase) -> str:
-    """The file of them, or "system": where that is the configuration's, a person may name a file in PGSSLROOTCERT."""
+    """The file of authorities, or "system". For the latter, a person may name a file in PGSSLROOTCERT."""
     if place.sslrootcert == SYSTEM:
         return os.environ.get(AUTHORITIES) or SYSTEM
     return place.sslrootcert
 
 
 def explain(place: JobsDatabase, fault: str, timeout: float) -> str | None:
-    """A sentence for a connection that failed for the authorities, or for the server's certificate; None for any other.
+    """A sentence if a connection failed because of the authorities or the server's certificate; else None.
 
-    `fault` is libpq's. Where that keeps the reason to itself, the server is asked for its certificate once more, for
-    `timeout` seconds at most, and told nothing.
+    `fault` is libpq's text. If that does not give the reason, this asks the server for its certificate once more, for
+    at most `timeout` seconds, and sends it nothing else.
     """
     authorities = authorities_of(place)
     if place.sslmode == "disable":
@@ -51,7 +52,7 @@ def explain(place: JobsDatabase, fault: str, timeout: float) -> str | None:
     if authorities == SYSTEM:
         return _unknown_to_psycopg(place) if _REFUSED in fault else None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # libpq looks at the name behind it, and says what is wrong with that.
+    # libpq checks the host's name afterwards, and says what is wrong with it.
     context.check_hostname = False
     try:
         context.load_verify_locations(authorities)
@@ -96,8 +97,8 @@ def _why_refused(place: JobsDatabase, context: ssl.SSLContext, timeout: float) -
 #: A server that does not answer must not eat the pass.
 CONNECT_TIMEOUT_SECONDS = 5
 
-#: Nor one that is gone without a word, as after a failover: the kernel would ask for hours. A statement that takes its
-#: time is not meant, a server that is there answers for it.
+#: Nor may one that is gone without notice, as after a failover: the kernel would retry for hours. A slow statement is
+#: not affected, because the server still answers.
 #: https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-KEEPALIVES
 _GONE_AFTER = {
     "keepalives_idle": 10,
@@ -106,22 +107,22 @@ _GONE_AFTER = {
     "tcp_user_timeout": 30_000,  # ms
 }
 
-#: Parameters that a person's environment or service file must not set. With a Kerberos ticket libpq would take its
-#: encryption for TLS, and verify nobody; options may lead to tables of another schema.
+#: Parameters that a person's environment or service file must not set. With a Kerberos ticket, libpq would use its
+#: encryption instead of TLS, and verify no certificate. Options may lead to tables in another schema.
 #: https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-GSSENCMODE
 _NOT_FROM_OUTSIDE = {"gssencmode": "disable", "ssl_min_protocol_version": "TLSv1.2", "options": ""}
 
 
 def open_database(place: JobsDatabase, make_client: Callable[[str], Any]) -> Database:
-    """The database, by credentials that are asked for when a connection is opened.
+    """The database. Its credentials are fetched when a connection is opened.
 
-    `make_client` makes a boto3 client by the name of its service.
+    `make_client` makes a boto3 client for a service.
     """
     return Database(place, Connector(place, make_client))
 
 
 class Connector:
-    """Opens connections. A password is read again where it is refused: it may have been rotated."""
+    """Opens connections. If a password is refused, it is read again, because it may have been rotated."""
 
     def __init__(self, place: JobsDatabase, make_client: Callable[[str], Any]) -> None:
         self._place = place
@@ -129,7 +130,7 @@ class Connector:
         self._secret: dict[str, str] | None = None
 
     def __call__(self) -> Connection:
-        """One connection, in autocommit. Raises psycopg's errors, and CallFailed where AWS refuses the credentials."""
+        """One connection, in autocommit. Raises psycopg's errors, and CallFailed if AWS refuses the credentials."""
         was_known = self._secret is not None
         try:
             return self._connect()
@@ -161,7 +162,7 @@ class Connector:
             connect_timeout=CONNECT_TIMEOUT_SECONDS,
             application_name="smart-redriver",
             autocommit=True,
-            # A pooler between may give each statement to another session.
+            # A pooler in between may give each statement to another session.
             prepare_threshold=None,
             **parameters,
         )

@@ -1,8 +1,8 @@
-"""Connections to one database, and what can go wrong in a statement, named as calls to AWS are.
+"""Connections to one database, and failures of statements, named in the same way as those of calls to AWS.
 
 Each statement is a transaction of its own, with the settings that it needs: a pooler may give each transaction to
-another session, and what is set for longer would be another client's, too. One that lost its connection may have been
-carried out, so it is asked once more: every statement answers the second time what it would have answered the first
+another session, and longer-lived settings would affect other clients. A statement that lost its connection may have
+been carried out, so it is run once more: every statement returns the same the second time as it would have the first
 time.
 """
 
@@ -20,8 +20,8 @@ from smart_redriver.engine.errors import CallFailed, DatabaseLost
 from smart_redriver.postgres.engine.place import JobsDatabase
 from smart_redriver.postgres.engine.statements import Statements
 
-#: A row that was to be inserted is not there: the statements that move letters divide by how often it is, and do
-#: nothing then.
+#: A row that should have been inserted is not there. Statements that move letters divide by how often it is there, so
+#: that they then do nothing.
 SWALLOWED = "InsertSwallowed"
 _SWALLOWED_DETAIL = (
     "a trigger keeps rows out of the table or changes their ids, or a check divides by zero: "
@@ -30,33 +30,33 @@ _SWALLOWED_DETAIL = (
 
 
 class About(Enum):
-    """The callers that a refusal would meet again."""
+    """Which letters a refusal would hit as well: none at another moment, everybody's, or some."""
 
     MOMENT = "MOMENT"
     EVERYBODY = "EVERYBODY"
     SOME = "SOME"
 
 
-#: Connections, transactions that met another, locks, a server that starts or stops.
+#: Connections, conflicting transactions, locks, a server that starts or stops.
 _MOMENT = ("08", "40", "55P03", "57P")
 
-#: A transaction that may not write, who one is, the database, a schema, resources, an operator's doing, the machine.
+#: Read-only transactions, authentication, the database, a schema, resources, an operator's actions, the machine.
 _EVERYBODY = ("25", "28", "3D", "3F", "53", "57", "58")
-#: Exceptions among these: one letter may want more memory or time than there is.
+#: Exceptions among these: one letter may need more memory or time than there is.
 _SOME = ("53200", "57014")
 
-#: Rights, names, and what the table can't do. A function says so of what it does with one row.
+#: Rights, names, and what the table can't do. From a function, they may be about one row.
 _EVERYBODY_OUTSIDE_FUNCTIONS = ("0A", "42", "55")
 
-#: How PL/pgSQL's own word for an error stands in the context of one, in every language.
+#: PL/pgSQL's marker for an error in its context, in every language.
 _RAISED = "RAISE"
 
 
 class StatementRefused(CallFailed):
-    """Raised when Postgres refuses a statement; nothing of it was done.
+    """Raised when Postgres refuses a statement. Nothing of it was done.
 
-    `about`: whom it would meet. `may_be_one`: one row alone may have brought it about. `answer`:
-    its code with the name of a constraint or column, and nothing that a row holds.
+    `about`: which letters it would hit as well. `may_be_one`: a single row may be the reason. `answer`: its code with
+    the name of a constraint or column, but nothing from a row.
     """
 
     def __init__(self, call: str, code: str, detail: str, *, sqlstate: str, context: str) -> None:
@@ -67,7 +67,7 @@ class StatementRefused(CallFailed):
 
     @classmethod
     def of(cls, call: str, error: psycopg.Error) -> StatementRefused:
-        """Describe psycopg's error by the first line of its text: the lines below it may quote a row."""
+        """Describe psycopg's error by the first line of its text, because later lines may quote a row."""
         code, detail = type(error).__name__, str(error).partition("\n")[0]
         context = error.diag.context or ""
         if isinstance(error, psycopg.errors.DivisionByZero) and not context:
@@ -79,7 +79,7 @@ class StatementRefused(CallFailed):
 
 
 def about(sqlstate: str, context: str) -> About:
-    """The callers that a refusal with this code would meet; `context`: the function or index it came from, or empty."""
+    """Which letters a refusal with this code would hit, too. `context`: the function or index behind it, or empty."""
     if _RAISED in context:
         return About.SOME
     if sqlstate.startswith(_MOMENT):
@@ -93,31 +93,31 @@ def about(sqlstate: str, context: str) -> About:
 Row = tuple[Any, ...]
 Connection = psycopg.Connection[Row]
 
-#: A statement is one batch, or one page. Who waits longer for a lock of another's goes on without it.
+#: A statement is one batch or one page. A caller whose statement waits longer for another's lock goes on without it.
 STATEMENT_TIMEOUT: LiteralString = "30s"
 LOCK_TIMEOUT: LiteralString = "2s"
 
-#: Row level security is told as an error: rows that it hides from us would look as if they had gone, and so succeeded.
-#: Times, texts and numbers come whole and in the form that is read here, whatever the role or the database is set to;
-#: a time without a zone is one of UTC.
+#: Row-level security must raise an error: rows that it hides would look gone, and therefore successful.
+#: Times, texts and numbers come complete and in the form that is read here, regardless of settings of the role or the
+#: database. A time without a zone is in UTC.
 _BEGIN: LiteralString = (
     f"begin; set local statement_timeout = '{STATEMENT_TIMEOUT}'; set local lock_timeout = '{LOCK_TIMEOUT}';"
     " set local row_security = off; set local timezone = 'UTC'; set local datestyle = 'ISO';"
     " set local client_encoding = 'UTF8'; set local extra_float_digits = 3"
 )
 
-#: The connection is gone, and with it the answer; and there was none.
+#: The connection is gone, and the answer with it; or there was no connection.
 LOST = "ConnectionClosedError"
 NO_CONNECTION = "EndpointConnectionError"
 
-#: Errors that psycopg raises beside its own, for values that it can't write or read.
+#: Errors other than its own that psycopg raises for values that it can't write or read.
 _UNREADABLE = (TypeError, ValueError, NotImplementedError)
 
 
 class Database:
-    """A database with a worker queue. Safe for threads: each statement has a connection to itself.
+    """A database with a worker queue. It is thread-safe: each statement has its own connection.
 
-    `connect` opens one, in autocommit; it is kept for as long as it works.
+    `connect` opens one, in autocommit. It is kept as long as it works.
     """
 
     def __init__(self, place: JobsDatabase, connect: Callable[[], Connection]) -> None:
@@ -127,7 +127,7 @@ class Database:
         self._idle: list[Connection] = []
 
     def run(self, call: str, statement: sql.Composed, parameters: Mapping[str, Any]) -> list[Row]:
-        """The rows that a statement answers with. Raises CallFailed, in the name of `call`."""
+        """Run a statement and return its rows. Raises CallFailed, in the name of `call`."""
         try:
             return self._run(call, statement, parameters)
         except CallFailed as failed:
@@ -138,14 +138,14 @@ class Database:
     def rehearse(
         self, call: str, statement: sql.Composed, parameters: Mapping[str, Any]
     ) -> list[Row]:
-        """The rows that a statement would answer with, of which nothing stays. Raises CallFailed."""
+        """Run a statement, roll it back, and return its rows. Raises CallFailed."""
         with self._transaction(call, ends="rollback") as connection:
             rows = connection.execute(statement, parameters).fetchall()
             connection.execute("set constraints all immediate")
             return rows
 
     def close(self) -> None:
-        """Close what is idle."""
+        """Close idle connections."""
         while self._idle:
             self._idle.pop().close()
 
@@ -172,7 +172,7 @@ class Database:
 
     @contextmanager
     def _connection(self, call: str) -> Iterator[Connection]:
-        # A list's pop and append are whole for threads. None is given back that somebody was interrupted in.
+        # A list's pop and append are atomic for threads. A connection whose use was interrupted is not given back.
         try:
             connection = self._idle.pop()
         except IndexError:
@@ -183,7 +183,7 @@ class Database:
             if not connection.closed:
                 self._idle.append(connection)
             else:
-                self.close()  # the others have lost their server, too
+                self.close()  # the other connections have lost their server, too
             raise
         except BaseException:
             connection.close()
@@ -199,7 +199,7 @@ class Database:
 
 
 def _roll_back(connection: Connection) -> None:
-    """Leave it as it was found; one that can't be is of no use any more."""
+    """Roll the connection back. One that can't be rolled back is no longer usable."""
     try:
         if not connection.closed:
             connection.execute("rollback")
@@ -208,6 +208,6 @@ def _roll_back(connection: Connection) -> None:
 
 
 def _failed(call: str, error: psycopg.Error, connection: Connection) -> CallFailed:
-    """Return the failure by Postgres's own name for the fault: "CheckViolation"."""
+    """Return the failure with Postgres's own name for the fault, such as "CheckViolation"."""
     refused = StatementRefused.of(call, error)
     return DatabaseLost(call, LOST, refused.detail) if connection.closed else refused

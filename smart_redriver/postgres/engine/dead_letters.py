@@ -1,7 +1,7 @@
 """The tables that letters are taken from: the DLQ, and (`parking_lot`) where they are parked. Rows in, letters out.
 
-Nothing hides a letter from another pass or person while it is in hand, as only one of them can move it; what is to wait
-longer is noted in a table of ours. A batch is one statement; where it is refused for one letter, the others go alone.
+Nothing hides a letter in hand from another pass or person, because only one of them can move it. A table of ours notes
+letters that should wait longer. A batch is one statement. If it is refused for one letter, the others go without it.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from smart_redriver.postgres.engine.place import DEAD_COLUMNS, OF_PARKED
 from smart_redriver.postgres.engine.statements import composed, names_of
 from smart_redriver.postgres.engine.texts import PARK
 
-#: A letter that is not there, or that somebody else has in hand: the next look tells.
+#: A letter that is not there, or that somebody else has in hand: the next look shows which.
 NOT_THERE = "LetterNotThere"
 _NOT_THERE_DETAIL = "it is locked, or gone, or a trigger keeps it in its table"
 
-#: Code of what was not begun any more.
+#: The code for letters whose move was not begun.
 NOT_TRIED = "NotTried"
 
-#: No further statement is begun so long after the first. Where four of them took all the time that a statement has, one
-#: letter of ten is alone by halves, and there is a moment left for the others.
+#: No statement begins later than this after the first. If four statements took their full time, halving has isolated
+#: one letter of ten, and there is a moment left for the others.
 LONGEST = timedelta(seconds=125)
 
-#: Moves letters in one statement; the new id of each by its row. Raises CallFailed.
+#: Moves letters in one statement, and returns the new id of each by its row. Raises CallFailed.
 Move = Callable[[Sequence[Outgoing]], dict[int, str]]
 
 Clock = Callable[[], float]
 
 
 class Batches:
-    """Moves letters, by halves where a refusal may be about one of them. Nothing is raised.
+    """Moves letters, by halves if a refusal may be about one of them. Raises nothing.
 
     Attributes:
-        sent: every other letter is in it under its own id, with its new one or with a fault.
-        refused: letters that were refused when they were alone, for what may be their own fault or the table's.
+        sent: all other letters by id, each with its new id or a fault.
+        refused: letters that were refused alone, for a reason that may be their own or the table's.
 
     """
 
@@ -63,7 +63,7 @@ class Batches:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing further may be begun."""
+        """Whether no further statement may begin."""
         return self._clock() > self._until
 
     def run(self, some: Sequence[Outgoing]) -> None:
@@ -104,26 +104,25 @@ class Batches:
 
 
 def by_table(outgoing: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
-    """Letters of the DLQ, and letters of the parking lot."""
+    """Split letters into those of the DLQ and those of the parking lot."""
     for is_parked in (False, True):
         some = [one for one in outgoing if Handle.of(one.letter).is_parked is is_parked]
         if some:
             yield some
 
 
-#: Letters of the first page, of which a pass is handed out ten at a time; each further one is twice as large, up to
-#: this.
+#: Letters in the first page, which a pass gets ten at a time. Each further page is twice as large, up to this size.
 PAGE = 100
 LARGEST_PAGE = 1_000
 
-#: When no letter is held any more.
+#: A time after which no letter is held.
 _END_OF_TIME = datetime(9999, 1, 1, tzinfo=UTC)
 
-#: Before every id that a row can have, but for this one.
+#: Comes before every id that a row can have, except this one.
 BEFORE_ALL = -(1 << 63)
 
 
-#: Its multiples, less what is whole, are spread as evenly as any number's.
+#: The fractional parts of its multiples are as evenly spread as possible.
 _GOLDEN = 0.618033988749895
 
 
@@ -133,13 +132,13 @@ def turn_of(now: datetime) -> float:
 
 
 class Pages:
-    """One reading of a table by the statement `read`. Safe for threads.
+    """One reading of a table by the statement `read`. It is thread-safe.
 
-    `begin`: tells the row with which to begin, if any; those before it come last. Without, it is the first.
+    `begin` returns the row to begin with, if any; the rows before it come last. Without it, the first row is first.
 
-    `size`: of its first page; None for as much as is asked for, of which nothing waits here and grows old.
-    `among`: of these rows alone, held ones among them; then `read` takes `rows`, too. `contains`: what payloads have in
-    them, for a `read` that takes it.
+    `size`: the size of the first page; None to read only as much as is asked for, so that no letter waits here.
+    `among`: only these rows, including held ones; `read` then takes `rows`, too. `contains`: text in payloads, for a
+    `read` that takes it.
     """
 
     def __init__(
@@ -168,7 +167,7 @@ class Pages:
         self._lock = Lock()
 
     def take(self, limit: int, now: datetime, hidden_for: timedelta) -> list[Letter]:
-        """The next letters, to be handed out again after `hidden_for`. Raises CallFailed."""
+        """Return the next letters. They can be handed out again after `hidden_for`. Raises CallFailed."""
         with self._lock:
             self._show_again(now)
             few: list[Letter] = []
@@ -181,13 +180,13 @@ class Pages:
             return few
 
     def hide(self, until: Mapping[int, datetime]) -> None:
-        """Hand rows out again from other moments on; those that are over let them go at once."""
+        """Change when rows can be handed out again. A moment in the past releases a row at once."""
         with self._lock:
             for row, moment in until.items():
                 self._hide(row, moment)
 
     def _next_page(self, wanted: int, now: datetime) -> bool:
-        """Read the letters behind those that were read last, and behind the last the first; whether there are any."""
+        """Read the next page; after the last letter comes the first. Returns whether there are any."""
         if self._begin is not None:
             first, self._begin = self._begin(), None
             self._is_before_first = first is not None
@@ -196,7 +195,7 @@ class Pages:
             return True
         if not self._is_before_first:
             return False
-        # All of them once more, as some may have been let go; those in hand are left out.
+        # Read all of them again, because some may have been released; those in hand are left out.
         self._is_before_first, self._after = False, BEFORE_ALL
         return self._turn(wanted, now)
 
@@ -235,7 +234,7 @@ class Pages:
         heappush(self._by_time, (moment, row))
 
     def _show_again(self, now: datetime) -> None:
-        """Go back to the first of the letters whose time is up."""
+        """Go back to the first letter whose time is up."""
         while self._by_time and self._by_time[0][0] <= now:
             moment, row = heappop(self._by_time)
             if self._hidden.get(row) == moment:
@@ -248,13 +247,13 @@ class Pages:
 #: No row of these tables expires.
 NEVER = timedelta(days=36_500)
 
-#: The largest value that Postgres stores; what is there, fits.
+#: The largest value that Postgres stores, so every existing row fits.
 LARGEST = 1 << 30
 
-#: Rows are counted one by one up to here; beyond it the planner's own estimate is near enough.
+#: Rows are counted one by one up to this number. Beyond it, the planner's estimate is near enough.
 COUNTED = 10_000
 
-#: Holds are forgotten so long after their end, of letters that left without us.
+#: How long after their end to forget holds of letters that left without us.
 _HOLDS_KEPT = timedelta(days=1)
 
 
@@ -267,10 +266,10 @@ class MoveCheck:
 
 
 class DeadLetters:
-    """A table of letters, without their payloads: a pass moves what it does not read.
+    """A table of letters, without their payloads: a pass moves payloads without reading them.
 
-    A redrive has taken its row with it. One that is still there was put back from a backup that the ledger knows
-    nothing of, and is a letter: `delete` tells of it, and removes nothing.
+    A redrive takes its row with it. A row that is still there was restored from a backup without the ledger, and is a
+    letter: `delete` reports it, and removes nothing.
     """
 
     is_fifo = False
@@ -314,11 +313,11 @@ class DeadLetters:
         return few
 
     def in_hand(self, message_id: str) -> Letter | None:
-        """A letter of this id that was handed out; it is told once."""
+        """A letter with this id that was handed out. It is returned only once."""
         return self._in_hand.pop(message_id, None)
 
     def delete(self, letters: Iterable[Letter]) -> list[EntryFault]:
-        """Make sure that letters are gone; what comes back is still there."""
+        """Check that letters are gone. Returns faults for those that are still there."""
         letters = list(letters)
         try:
             there = self.still_there(letters)
@@ -336,13 +335,13 @@ class DeadLetters:
         ]
 
     def still_there(self, letters: Sequence[Letter]) -> set[str]:
-        """MessageIds of the letters whose rows are in the table. Raises CallFailed."""
+        """Message ids of the letters whose rows are in the table. Raises CallFailed."""
         rows = {Handle.of(one).row: one.message_id for one in letters}
         left = self._database.run("FindLetters", self._there, {"rows": list(rows)})
         return {rows[row] for (row,) in left}
 
     def hide(self, letters: Iterable[tuple[Letter, timedelta]]) -> list[EntryFault]:
-        """Keep letters, held for a time from now; zero releases at once. What comes back was not changed."""
+        """Hold letters for a time from now; zero releases at once. Returns faults for those that were not changed."""
         now, known = self._clock(), self._database.statements
         until = {Handle.of(one).row: (one, now + hidden_for) for one, hidden_for in letters}
         self._pages.hide({row: at for row, (_, at) in until.items()})
@@ -366,7 +365,7 @@ class DeadLetters:
         return MoveCheck()
 
     def _number(self) -> None:
-        """Give numbers to dead jobs that have none, where their ids are no numbers. Raises CallFailed."""
+        """Give numbers to dead jobs that have none, if their ids are not numbers. Raises CallFailed."""
         if number := self._database.statements.number:
             self._database.run("NumberLetters", number, {})
             self._is_numbered = True
@@ -378,10 +377,9 @@ class DeadLetters:
         return Pages(self._database, known.read_dead, is_parked=False, begin=self._somewhere)
 
     def _somewhere(self) -> int | None:
-        """A letter, another in each minute; None where there is none. Raises CallFailed.
+        """The row to begin with, a different one each minute; None if there is none. Raises CallFailed.
 
-        What stays where it is, as nobody takes it or moves it, would otherwise be the first that each pass meets,
-        and every canary.
+        Otherwise, a letter that nobody can take or move would be the first letter of each pass, and every canary.
         """
         parameters = {"turn": turn_of(self._clock()), "most": COUNTED}
         ((row,),) = self._database.run(
@@ -395,14 +393,12 @@ _PREFIXES: tuple[LiteralString, ...] = ("", "d.", "g.")
 
 
 class ParkingLot(DeadLetters):
-    """The table that holds letters for a person: letters are moved to it, too,
-    with all that both tables have a column for.
-    """
+    """The table that holds letters for a person. Letters are moved to it with all columns that both tables have."""
 
     _is_parked = True
 
     def park(self, outgoing: Sequence[Outgoing]) -> Sent:
-        """Move letters here out of the DLQ, each with its metadata. One that is parked already stays."""
+        """Move letters here from the DLQ, each with its metadata. A letter that is already parked stays."""
         batches = Batches("ParkLetters", self._park)
         if outgoing:
             batches.run(outgoing)
@@ -425,8 +421,9 @@ class ParkingLot(DeadLetters):
         return {row: letter_id(Handle(True, row, None, counts[row] * by_state)) for (row,) in rows}
 
     def _statement(self) -> sql.Composed:
-        """Compose the statement with the present further columns: a table may get or lose one between two passes.
-        Raises CallFailed.
+        """Compose the statement with the further columns that exist now. Raises CallFailed.
+
+        A table may get or lose a column between two passes.
         """
         place, known = self._database.place, self._database.statements
         if place.library:

@@ -1,7 +1,7 @@
-"""Rows of the DLQ and the parking lot as letters, and how each is known.
+"""Rows of the DLQ and the parking lot as letters, and their ids.
 
-A letter is known by its row (`dlq-17`, `parked-17`), but for one that is back from a redrive: that is known by its job
-(`job-42`), as SQS keeps the id of a message that it moves. So the ledger meets here what it meets there.
+A letter's id comes from its row (`dlq-17`, `parked-17`). If it is back from a redrive, its id comes from its job
+(`job-42`), just as SQS keeps the id of a message that it moves. So ids mean the same to the ledger here as in SQS.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 from smart_redriver.engine.messages.letter import Attribute, Letter, RedriveMetadata
 from smart_redriver.engine.reports.outcomes import CAUSE_LENGTH, MAX_FIRST_LINE, on_one_line
 
-#: They name no trouble: what they say does.
+#: Classes that do not identify a fault; their messages do.
 GENERIC = frozenset({"", "exception", "error", "runtimeerror", "standarderror", "throwable"})
 
-#: Parts that differ from letter to letter: quoted texts, ids, numbers.
+#: Parts that differ between letters: quoted texts, ids, numbers.
 _DIFFERS = re.compile(
     r"""'[^']*' | "[^"]*" | \b[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}\b | \b0x[0-9a-fA-F]+\b | \b[0-9a-fA-F]{16,}\b | \d+""",
     re.VERBOSE,
@@ -25,7 +25,7 @@ _DIFFERS = re.compile(
 
 
 def first_line(message: str | None) -> str:
-    """The first line that says something, as far as it may be told."""
+    """The first line that is not empty, cut to the length that may be reported."""
     return on_one_line((message or "").lstrip(), MAX_FIRST_LINE).strip()
 
 
@@ -35,16 +35,14 @@ def normalised(message: str | None) -> str:
 
 
 def cause_of(error_class: str | None, message: str | None) -> str | None:
-    """The class, and where that is one for everything the normalised first line after it;
-    None where nothing is said.
-    """
+    """The class, followed by the normalised first line if the class is a general one; None if there is neither."""
     name = first_line(error_class)
     if name.rpartition(".")[2].lower() not in GENERIC:
         return name[-CAUSE_LENGTH:]
     return ": ".join(part for part in (name, normalised(message)) if part)[:CAUSE_LENGTH] or None
 
 
-#: Names of the attributes that a letter's row is shown by. The first is one that the core takes for an error's kind.
+#: Names of the attributes that show a letter's row. The core reads the first one as the kind of an error.
 ERROR_TYPE = "ErrorType"
 ERROR_MESSAGE = "ErrorMessage"
 ATTEMPTS = "Attempts"
@@ -54,9 +52,9 @@ STACK_TRACE = "StackTrace"
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """The row of a letter, from its receipt handle. `job`: the redriven job that it is the return of.
+    """The row of a letter, from its receipt handle. `job`: the redriven job that returned as this letter.
 
-    `redrives`: how often it went, where its row stays the same: each copy has to have an id of its own.
+    `redrives`: how often it went back, if its row stays the same: each copy needs an id of its own.
     """
 
     is_parked: bool
@@ -75,12 +73,12 @@ class Handle:
         return cls(table == "parked", int(row), int(job) if job else None, int(redrives))
 
 
-#: Before how often a letter went, in the ids of one whose row stays the same: `job-42r3`.
+#: Precedes the number of redrives in the id of a letter whose row stays the same: `job-42r3`.
 AGAIN = "r"
 
 
 def job_id(job: int, redrives: int = 0) -> str:
-    """The id that a copy of a letter goes by, and comes back with."""
+    """The id of a letter's copy, with which it comes back."""
     return f"job-{job}{_copy(redrives)}"
 
 
@@ -89,7 +87,7 @@ def _copy(redrives: int) -> str:
 
 
 def letter_id(handle: Handle) -> str:
-    """The id that a letter goes by."""
+    """The id of a letter."""
     if handle.job is not None:
         return job_id(handle.job, handle.redrives)
     return f"{'parked' if handle.is_parked else 'dlq'}-{handle.row}{_copy(handle.redrives)}"
@@ -103,9 +101,9 @@ def letter_of(
     now: datetime,
     is_by_state: bool = False,
 ) -> Letter:
-    """The letter that a row of `read_dead`, `look_dead` or their like is.
+    """Make a letter from a row of `read_dead`, `look_dead` or a similar statement.
 
-    Redrive metadata that can't be read counts as absent, and is told. One that does not say when it died has died now,
+    Unreadable redrive metadata counts as absent, and is reported. A letter without a time of death counts as dead now,
     and has no first receive.
     """
     row_id, job, metadata, failed_at, error_class, message, attempts, failed_by, body, stack = row
@@ -121,7 +119,7 @@ def letter_of(
         body=body or "",
         attributes=_attributes(error_class, message, attempts, failed_by, stack),
         sent_at=died_at,
-        # The core reckons from here to the death; the row knows that to the second.
+        # The core calculates from here to the death, which the row has to the second.
         first_received_at=died_at - time_to_fail if told_at == died_at else None,
         metadata=decoded,
         metadata_fault=fault,
@@ -129,7 +127,7 @@ def letter_of(
 
 
 def moment_of(value: object) -> datetime | None:
-    """A moment that a row tells, be its column one without a zone or of a day; None for what is none."""
+    """A moment from a row, even from a column without a zone or with only a date; None for anything else."""
     if isinstance(value, datetime):
         return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
     if isinstance(value, date):
@@ -138,7 +136,7 @@ def moment_of(value: object) -> datetime | None:
 
 
 def error_of(letter: Letter) -> tuple[str | None, str | None]:
-    """Class and message of what a letter died of, as its row has them."""
+    """Class and message of a letter's error, from its row."""
     return _text(letter.attributes, ERROR_TYPE), _text(letter.attributes, ERROR_MESSAGE)
 
 

@@ -1,8 +1,8 @@
-"""The outcomes of redriven jobs, in the form of a consumer's reports: the database knows each letter's.
+"""The outcomes of redriven jobs, in the form of a consumer's reports: the database shows each one.
 
-A job that is gone has succeeded, one that is back in the DLQ has failed, one that is there is not known yet;
-where it waits for another try, the tries before have failed. Read in one snapshot,
-so that a worker's move between the tables, if it is one transaction, is never seen by half.
+A job that is gone has succeeded, and a job that is back in the DLQ has failed. The outcome of one that is still there
+is unknown; if it waits for another try, the tries before have failed. All is read in one snapshot, so that a worker's
+move between the tables, if it is one transaction, is never half seen.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from smart_redriver.postgres.engine.database import Database
 from smart_redriver.postgres.engine.dead_letters import BEFORE_ALL
 from smart_redriver.postgres.engine.letters import cause_of, first_line, job_id
 
-#: Outcomes of one report. A report has at most a thousand, and each of these less than a kilobyte.
+#: Outcomes in one report. A report has at most a thousand, each of less than a kilobyte.
 AT_ONCE = 500
 
-#: A job that has succeeded is remembered for so long: should a worker have deleted it before it wrote the letter,
-#: in two transactions, the letter is still known, and the success was none.
+#: How long to remember a job that has succeeded. If a worker deleted it before it wrote the letter, in two
+#: transactions, the letter is still known, and it was no success.
 REMEMBERED = timedelta(hours=1)
 
 
 class Outcomes:
-    """Hands out outcomes, and forgets those that were taken in.
+    """Hands out outcomes, and forgets those that were processed.
 
-    `queue` is the source's name; `at_each_look` is called when a pass begins to ask, by whoever has to look as often.
+    `queue` is the source's name. `at_each_look` is called when a pass begins to ask, for code that must look as often.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Outcomes:
         self._after = BEFORE_ALL
 
     def receive(self, *, hidden_for: timedelta) -> list[OutcomeMessage]:  # noqa: ARG002
-        """One report with what is known now, behind that before; none at the end. Raises CallFailed."""
+        """The next report with what is known now; none at the end. Raises CallFailed."""
         if self._after == BEFORE_ALL:
             self._at_each_look()
         parameters = {"after": self._after, "limit": AT_ONCE, "now": self._clock()}
@@ -76,7 +76,7 @@ class Outcomes:
         ]
 
     def delete(self, reports: Sequence[OutcomeMessage]) -> list[EntryFault]:
-        """Note that outcomes were taken in; what comes back was not noted."""
+        """Note that outcomes were processed. Returns faults for those that could not be noted."""
         now, faults = self._clock(), []
         known = self._database.statements
         for one in reports:
@@ -101,7 +101,7 @@ class Outcomes:
         return faults
 
     def release(self, reports: Sequence[OutcomeMessage]) -> list[EntryFault]:  # noqa: ARG002
-        """Begin anew: what was not taken in comes again."""
+        """Start again: outcomes that were not processed come again."""
         self._after = BEFORE_ALL
         return []
 

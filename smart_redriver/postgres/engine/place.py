@@ -1,6 +1,6 @@
 """The place of a worker queue in Postgres, and the names of its tables and columns. Standard library only.
 
-One text of JSON in the environment says it all, checked at synth and at cold start.
+One JSON text in the environment has everything. It is checked at synth and at cold start.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from smart_redriver.engine.config.targets import PLAIN, Origin, is_plain
 from smart_redriver.engine.errors import Fault, SettingsError
 from smart_redriver.postgres.engine.profiles import OWN, PROFILES, Profile
 
-#: As long as Postgres lets one be. https://www.postgresql.org/docs/current/limits.html
+#: The longest name in Postgres. https://www.postgresql.org/docs/current/limits.html
 LONGEST = 63
 
 _IDENTIFIER = rf"[A-Za-z_][A-Za-z0-9_$]{{0,{LONGEST - 1}}}"
 _TABLE = re.compile(rf"({_IDENTIFIER}\.)?{_IDENTIFIER}")
 _COLUMN = re.compile(_IDENTIFIER)
 
-#: Where tables are whose name says no schema, unless somebody changed that.
+#: The schema of tables whose names have none, unless somebody changed that.
 _PUBLIC = "public."
 
 JOBS_COLUMNS = (
@@ -48,22 +48,22 @@ DEAD_COLUMNS = (
     "failed_by",
     "failed_at",
 )
-#: Each column by the name that it has by default; the part before the dot says of which table.
+#: Each column by its default name. The part before the dot is the table.
 COLUMNS = (
     *(f"jobs.{one}" for one in JOBS_COLUMNS),
     *(f"jobs_dlq.{one}" for one in DEAD_COLUMNS),
 )
-#: Types of ids that are no numbers, and the columns that may be of one.
+#: Types of ids that are not numbers, and the columns that may have one.
 ID_TYPES = ("uuid", "text")
 _IDS = ("jobs.id", "jobs_dlq.id")
-#: Columns of the parking lot beside those of the DLQ.
+#: Columns of the parking lot in addition to those of the DLQ.
 OF_PARKED = ("redrive_trail", "parked_at")
 #: The beginning of names that statements give to values of their own, beside the columns that go along.
 _OF_STATEMENTS = "our_"
 
 
 class Clash(NamedTuple):
-    """A name that is well by itself, and is not beside another."""
+    """A name that is valid by itself, but clashes with another."""
 
     entry: str
     seen: object
@@ -71,12 +71,12 @@ class Clash(NamedTuple):
 
 
 def is_table(value: object) -> bool:
-    """Whether a table may be called so, with a schema before it or without."""
+    """Whether it can be a table's name, with or without a schema."""
     return isinstance(value, str) and _TABLE.fullmatch(value) is not None
 
 
 def is_column(value: object) -> bool:
-    """Whether a column may be called so."""
+    """Whether it can be a column's name."""
     return isinstance(value, str) and _COLUMN.fullmatch(value) is not None
 
 
@@ -90,14 +90,14 @@ def unfit_columns(value: object) -> str | None:
 
 
 def _unfit_ids(value: object) -> str | None:
-    """The values that `ids` takes, where `value` is something else."""
+    """The accepted values of `ids`, if `value` is something else."""
     if not isinstance(value, Mapping) or not value.keys() <= set(_IDS):
         return f"types for {', '.join(_IDS)}"
     return None if all(one in ID_TYPES for one in value.values()) else " or ".join(ID_TYPES)
 
 
 def same_table(name: str) -> str:
-    """A name that two spellings of one table share."""
+    """A common form for all spellings of a table's name."""
     return name.removeprefix(_PUBLIC)
 
 
@@ -130,7 +130,7 @@ def column_clashes(columns: Mapping[str, Any], called: Callable[[str], str]) -> 
 def carried_clashes(
     carried: Sequence[str], called: Callable[[str], str], *, sets_max_attempts: bool
 ) -> Iterator[Clash]:
-    """A column that would be written twice. `max_attempts` may go along where the configuration does not set it."""
+    """Yield columns that would be written twice. `max_attempts` may be carried if the configuration does not set it."""
     free = () if sets_max_attempts else ("jobs.max_attempts",)
     known = {called(one): one for one in COLUMNS if one not in free}
     known |= dict.fromkeys(OF_PARKED, "the parking lot")
@@ -152,14 +152,14 @@ _SECRET = re.compile(
 #: Tables by their roles, as `JobsDatabase` calls them.
 _TABLES = ("jobs", "dead_letters", "parked", "held", "redriven")
 _NEEDED = ("host", "dbname")
-#: Keys that belong to two tables, and never to a library's one.
+#: Keys for two tables, and never for a library's one.
 _OF_TWO_TABLES = ("dead_letters", "sequence", "columns", "ids", "carried", "in_hand_until")
-#: The end of the name for the dead letters of a library: its table comes before.
+#: The end of the name for a library's dead letters, after its table's name.
 _DEAD_PART = "_dead"
 #: Objects, by what says what each takes.
 _UNFIT = {"columns": unfit_columns, "ids": _unfit_ids}
 _LISTS = ("carried", "permanent")
-#: Numbers with the least and the most that they may be.
+#: Numbers with their limits.
 _NUMBERS = {"port": (1, 65_535), "max_attempts": (1, 1000), "time_to_fail_seconds": (1, 604_800)}
 _TEXTS = {
     "host": (_HOST, "a host's name, or a socket's directory"),
@@ -169,13 +169,13 @@ _TEXTS = {
     "sslrootcert": (_NAME, "a file's name, or system"),
 }
 
-#: Tries of a job where nobody says how many.
+#: The default number of a job's tries.
 TRIES = 3
 
-#: Errors that workers with the kit raise for a job that can never succeed.
+#: Errors that workers with the kit raise for jobs that can never succeed.
 PERMANENT = ("smart_redriver.consumer.errors.PermanentError",)
 
-#: libpq's modes that let nobody between; the others are for a socket or a loopback of one's own machine.
+#: libpq's modes that prevent interception. The others are for a socket or loopback on one's own machine.
 #: https://www.postgresql.org/docs/current/libpq-ssl.html
 VERIFIED = "verify-full"
 SSL_MODES = (VERIFIED, "verify-ca", "require", "disable")
@@ -186,22 +186,22 @@ class JobsDatabase:
     """A database with a worker queue. Get checked ones by `parse`.
 
     Attributes:
-        host: a name, or the directory of a socket. `port`: of the server.
-        dbname, user: `user` may be left to the secret.
-        secret: ARN of the secret with `username` and `password`; without one IAM authentication is used, or none
-            where `sslmode` is "disable".
-        sslmode: libpq's; `sslrootcert`: file of the authorities, libpq's "system" for the machine's own.
-        profile: whose tables these are: the team's own, or a job library's, where `jobs` is the one table.
-        jobs, dead_letters: the user's two tables; `parked`, `held`, `redriven`: ours. A schema may stand before each.
-        sequence: what gives jobs their ids, where `jobs` is a view; empty for that of the column.
-        columns: what a column of `COLUMNS` is called, where it is called otherwise.
-        ids: the types of ids that are no numbers, `jobs.id` and `jobs_dlq.id`.
-        carried: further columns that both tables of the user have, and that go along.
-        permanent: classes of errors that no retry can heal; their letters are parked at once.
-        max_attempts: of a job that goes back; None for the table's own default.
-        in_hand_until: column of `jobs` with the time until which a job that was tried is in somebody's hands, where
-            workers set a visibility timeout and no `locked_at`.
-        time_to_fail_seconds: from a job's first try to its move to `dead_letters`, at the longest.
+        host: a name, or the directory of a socket. `port`: the server's port.
+        dbname, user: `user` may come from the secret.
+        secret: ARN of the secret with `username` and `password`. Without one, IAM authentication is used, or none if
+            `sslmode` is "disable".
+        sslmode: libpq's mode. `sslrootcert`: a file of authorities, or libpq's "system" for the machine's own.
+        profile: the owner of the tables: the team, or a job library, for which `jobs` is the one table.
+        jobs, dead_letters: the user's two tables. `parked`, `held`, `redriven`: ours. Each may have a schema.
+        sequence: what gives jobs their ids if `jobs` is a view; empty for the column's own.
+        columns: the names of columns of `COLUMNS` that differ from the default.
+        ids: the types of ids that are not numbers, `jobs.id` and `jobs_dlq.id`.
+        carried: further columns of both the user's tables that are copied along.
+        permanent: classes of errors that no retry can fix. Their letters are parked at once.
+        max_attempts: for a job that goes back; None for the table's own default.
+        in_hand_until: column of `jobs` with the time until which a tried job is in a worker's hands, if workers set a
+            visibility timeout and no `locked_at`.
+        time_to_fail_seconds: the longest time from a job's first try to its move to `dead_letters`.
 
     """
 
@@ -239,7 +239,7 @@ class JobsDatabase:
 
     @classmethod
     def parse_as(cls, text: str, profile: str | None) -> Self:
-        """The same, with another profile where one is named. Raises SettingsError listing every fault."""
+        """The same, with another profile if one is named. Raises SettingsError listing every fault."""
         try:
             given = json.loads(text)
         except (ValueError, RecursionError):
@@ -257,7 +257,7 @@ class JobsDatabase:
             raise SettingsError(faults)
         if profile := PROFILES.get(values.get("profile", OWN)):
             values.setdefault("jobs", profile.table)
-            # Not a table: what a part of one is called.
+            # Not a table, but the name of a part of one.
             values["dead_letters"] = f"{values['jobs']}{_DEAD_PART}"
         lists = {name: tuple(value) for name, value in values.items() if name in _LISTS}
         database = cls(**{**values, **lists})
@@ -287,7 +287,7 @@ class JobsDatabase:
 
     @property
     def library(self) -> Profile | None:
-        """The library whose one table this is, by state; None where there are two tables."""
+        """The library that owns the one table; None if there are two tables."""
         return PROFILES.get(self.profile)
 
     @property
@@ -307,17 +307,17 @@ class JobsDatabase:
 
     @property
     def further_sources(self) -> tuple[str, ...]:
-        """None: a table of dead jobs is of one queue."""
+        """Return none, because a table of dead jobs belongs to one queue."""
         return ()
 
     @property
     def names_within(self) -> str:
-        """None: the queue's name is its own."""
+        """Return nothing, because the queue's name is its own."""
         return ""
 
     @property
     def services(self) -> tuple[str, ...]:
-        """The place of the password, if there is one."""
+        """The service that has the password, if there is one."""
         return ("secretsmanager",) if self.secret else ()
 
     def url(self, table: str) -> str:
@@ -326,8 +326,9 @@ class JobsDatabase:
 
     @property
     def tries(self) -> int:
-        """Tries of one job before it is a letter, as far as is known. Never one:
-        what was tried and is there has one left.
+        """Tries of one job before it becomes a letter, as far as is known.
+
+        Never one, because a job that was tried and is still there has a try left.
         """
         return max(2, self.max_attempts or TRIES)
 
@@ -343,17 +344,17 @@ class JobsDatabase:
 
     @property
     def looks(self) -> str:
-        """The table that has the latest look; it is beside `redriven`, and named after it."""
+        """The table with the latest look. It is beside `redriven`, and named after it."""
         return f"{self.redriven}_looks"
 
     @property
     def keys(self) -> str:
-        """The table with the numbers of dead jobs, where a library's ids are none."""
+        """The table with the numbers of dead jobs, if a library's ids are not numbers."""
         return f"{self.redriven}_keys"
 
     @property
     def places(self) -> tuple[str, ...]:
-        """The six tables with their server; equal for two queues that share one, however it is spelt."""
+        """The six tables with their server. Equal for two queues that share a table, in any spelling."""
         server = f"{self.host.lower().rstrip('.')}:{self.port}/{self.dbname}"
         return tuple(f"{server}/{same_table(one)}" for one in (*self.tables, self.looks))
 
@@ -381,7 +382,7 @@ class JobsDatabase:
 def _faults(
     given: Mapping[str, Any], known: Sequence[str], values: Mapping[str, Any]
 ) -> Iterator[Fault]:
-    """The faults of names and values, each by itself."""
+    """The faults that names and values have by themselves."""
     for name in given:
         if name not in known:
             yield _fault(name, given[name], "no such name")

@@ -1,6 +1,6 @@
-"""Job libraries that keep dead jobs in the table of all jobs: how each tells their state, and what a redrive writes.
+"""Job libraries that keep dead jobs in the table of all jobs: how each shows their state, and what a redrive writes.
 
-A redrive updates the row, so that its id, its history and its uniqueness stay; a parked letter stays in its table, too,
+A redrive updates the row, which keeps its id, its history and its uniqueness. A parked letter also stays in its table,
 and is noted in one of ours. Expressions are SQL over a row `t` of the library's table. Pure data.
 """
 
@@ -20,17 +20,17 @@ class Profile:
     """One library.
 
     Attributes:
-        table: what it calls its table.
-        dead: the job has failed for good. `done`: nothing more becomes of it. `in_hand`: a worker has it.
-        key: the type of its ids where they are no numbers; each dead job then gets one of ours, `n.number`.
+        table: the name of its table.
+        dead: the job has failed for good. `done`: the job is finished. `in_hand`: a worker has it.
+        key: the type of its ids if they are not numbers. Each dead job then gets a number of ours, `n.number`.
         origin: the job that this one repeats, where the library makes a new row for a retry.
         id, payload, tries, run_after: columns. `error_class`, `error`, `worker`, `stack`, `died_at`: what is known
-            of a dead job's end.
-        redrive: what an update writes; `a.our_run_after` is when the job is due. `first`: a part of
-            its statement that deletes what makes jobs dead, and so gives each to one of two who redrive; it returns
-            `our_row`. `also`: what else a redrive does; `sent` has the jobs' ids as `our_job`.
+            about a dead job's end.
+        redrive: what an update writes. `a.our_run_after` is when the job is due. `first`: a part of its statement that
+            deletes what makes jobs dead, so that only one of two redrives gets each. It returns `our_row`. `also`: what
+            else a redrive does. `sent` has the jobs' ids as `our_job`.
         reads, writes: columns that the role selects and updates.
-        grants: what else it needs, such as the tables that the library's triggers write; `{schema}` is the table's.
+        grants: what else it needs, such as tables that the library's triggers write. `{schema}` is the table's.
 
     """
 
@@ -95,7 +95,7 @@ _GRAPHILE = Profile(
         *("last_error", "updated_at"),
     ),
     writes=("attempts", "run_at", "last_error", "updated_at"),
-    # It has row level security without a policy: whoever is not the owner sees nothing.
+    # It has row-level security without a policy: only the owner sees rows.
     grants=("alter role {role} bypassrls",),
 )
 

@@ -1,8 +1,8 @@
 """The outcomes of producers' own jobs, minute by minute: evidence for the workers, and against poison pills.
 
-A job that a look saw was committed. At the next look it is there, or it has died, or it is gone: then it has succeeded.
-Most are done between two looks; of those Postgres's counters prove how many at least. Nothing else counts: an id
-that nobody saw may never have been committed, and a look that met nothing says nothing.
+A job that a look saw was committed. At the next look it is still there, or it has died, or it is gone and has
+succeeded. Most jobs are done between two looks; for those, Postgres's counters prove a lower bound. Nothing else
+counts: an unseen id may never have been committed, and a look that saw nothing proves nothing.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from smart_redriver.engine.model.queue_metrics import Minute, QueueMetrics
 from smart_redriver.postgres.engine.counters import Counters, Proof
 from smart_redriver.postgres.engine.database import Database
 
-#: Minutes that are kept: more than a verdict ever waits.
+#: How many minutes to keep: longer than a verdict ever waits.
 MINUTES_KEPT = 240
 
 
 class LiveMinute(NamedTuple):
-    """A minute of the metrics, as `core.metrics.Minute`. `at`: since the epoch, in minutes.
+    """A minute of the metrics, like `core.metrics.Minute`. `at`: since the epoch, in minutes.
 
-    `live`: how many jobs it tells of that were never letters.
+    `live`: how many of its jobs were never letters.
     """
 
     at: int
@@ -53,7 +53,7 @@ class LiveMinute(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The news between two looks. `met`: new jobs. `tries`: tries that began."""
+    """The changes between two looks. `met`: new jobs. `tries`: tries that began."""
 
     met: int = 0
     succeeded: int = 0
@@ -73,9 +73,7 @@ class Evidence:
 
 
 class Gauges(NamedTuple):
-    """Jobs that are there: nobody has met them, somebody has them in hand, they wait. `live`:
-    that were never letters.
-    """
+    """Existing jobs: untouched, in hand, and waiting. `live`: those that were never letters."""
 
     visible: int = 0
     in_flight: int = 0
@@ -89,20 +87,20 @@ def minute_of(moment: datetime) -> int:
 
 
 def all_new(*, succeeded: int = 0, failed: int = 0) -> Evidence:
-    """Jobs of producers that came and ended between two looks, each after one try at least."""
+    """Producers' jobs that came and ended between two looks, each after at least one try."""
     both = succeeded + failed
     return Evidence(met=both, succeeded=succeeded, failed=failed, tries=both, live=both)
 
 
 def opened(at: datetime, gauges: Gauges) -> tuple[LiveMinute, ...]:
-    """The minute before, with the jobs that are there from then."""
+    """The minute before, with the jobs that exist from then on."""
     return (_gauged(LiveMinute(minute_of(at) - 1), gauges),)
 
 
 def added(
     minutes: tuple[LiveMinute, ...], since: datetime, evidence: Evidence
 ) -> tuple[LiveMinute, ...]:
-    """Add evidence found since a moment to that moment's minute, so that nothing counts as later than it was."""
+    """Add evidence since a moment to that moment's minute, so that nothing counts later than it happened."""
     at, last = minute_of(since), minutes[-1]
     if last.at < at:
         minutes = (*minutes, last._replace(at=at, sent=0, received=0, deleted=0, live=0))
@@ -121,9 +119,7 @@ def _with(one: LiveMinute, evidence: Evidence) -> LiveMinute:
 def told_until(
     minutes: tuple[LiveMinute, ...], now: datetime, gauges: Gauges
 ) -> tuple[LiveMinute, ...]:
-    """Add the jobs that are there now to the last minute and to all between that and now;
-    the oldest are forgotten.
-    """
+    """Add the existing jobs to the last minute and to all minutes until now. The oldest minutes are dropped."""
     last, end = minutes[-1], minute_of(now)
     passed = (LiveMinute(at) for at in range(max(last.at + 1, end - MINUTES_KEPT), end))
     told = (*minutes[:-1], *(_gauged(one, gauges) for one in (last, *passed)))
@@ -139,12 +135,12 @@ def _gauged(one: LiveMinute, gauges: Gauges) -> LiveMinute:
     )
 
 
-#: Jobs that are looked for again, at most. Where more of ours are out, their own outcomes say enough.
+#: The most jobs to look for again. If more of ours are out, their own outcomes say enough.
 MOST = 5_000
 
 
 class Job(NamedTuple):
-    """A job that is to be looked for again. `tries`: begun so far."""
+    """A job to look for again. `tries`: begun so far."""
 
     id: int
     tries: int
@@ -155,7 +151,7 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenJob:
-    """A job as one look found it. `job`: None if it is gone; `died_after`: tries, if it has died."""
+    """A job as one look found it. `job`: None if it is gone. `died_after`: its tries, if it has died."""
 
     id: int
     is_ours: bool
@@ -169,8 +165,8 @@ class Look:
     """The latest look, and what all looks have shown.
 
     Attributes:
-        at, previous: when it was, and the one before it.
-        jobs: to be looked for at the next.
+        at, previous: the time of this look, and of the one before.
+        jobs: jobs to look for at the next look.
         latest_ours: the highest number of a job of ours.
 
     """
@@ -187,7 +183,7 @@ class Look:
     def first(
         cls, seen_jobs: Sequence[SeenJob], latest_ours: int, counters: Counters, now: datetime
     ) -> Self | None:
-        """A look that nothing is known from before; None where there are too many jobs to look for."""
+        """The first look; None if there are too many jobs to look for."""
         jobs = _there(seen_jobs, ())
         if len(jobs) > MOST:
             return None
@@ -201,13 +197,13 @@ class Look:
         )
 
     def then(self, seen_jobs: Sequence[SeenJob], counters: Counters, now: datetime) -> Look | None:
-        """The look after this one; None where there are too many jobs to look for."""
+        """The look after this one; None if there are too many jobs to look for."""
         before = {one.id: one for one in self.jobs}
         jobs = _there(seen_jobs, before)
         ours = {one.id for one in seen_jobs if one.is_ours and one.id > self.latest_ours}
         if max(len(jobs), len(ours)) > MOST:
             return None
-        # Jobs of ours that are gone and were not looked for are known from before; their outcome is not taken in yet.
+        # Jobs of ours that are gone without being looked for are known from before. Their outcome is not processed yet.
         news = (one for one in seen_jobs if one.job or one.id in before or one.id in ours)
         seen = sum((_seen(one, before.get(one.id)) for one in news), Evidence())
         proof, unseen = self.proof.then(self.counters, counters, seen.succeeded, seen.failed)
@@ -225,7 +221,7 @@ class Look:
         )
 
     def metrics(self, start: datetime) -> QueueMetrics:
-        """The metrics from `start` on; none where they would tell of nobody's jobs but ours."""
+        """The metrics from `start` on; none if they would only cover our own jobs."""
         first, end = minute_of(start), minute_of(self.previous)
         told = [one for one in self.minutes if first <= one.at < end]
         if not any(one.live for one in told):
@@ -234,7 +230,7 @@ class Look:
 
 
 def _there(seen_jobs: Iterable[SeenJob], known: Container[int]) -> tuple[Job, ...]:
-    """Jobs to be looked for again: of those that nobody has met yet, not those whose time is to come."""
+    """Jobs to look for again. Untouched ones whose time has not come are left out."""
     return tuple(
         one
         for one in (each.job for each in seen_jobs)
@@ -254,12 +250,12 @@ def _gauges(jobs: Sequence[Job]) -> Gauges:
 
 
 def _seen(now: SeenJob, before: Job | None) -> Evidence:
-    """The evidence of one sighting, compared with what was known of the job."""
+    """The evidence of one sighting, compared with what was known about the job."""
     if now.job is not None:
         return _still_there(now.job, before)
     is_ours = before.is_ours if before else now.is_ours
     ended = Evidence(met=before is None, live=not is_ours)
-    # A try that was under way has begun before.
+    # A try that was under way had already begun.
     least = 0 if before and before.is_locked else 1
     if now.has_died:
         tries = max(least, (now.died_after or 0) - (before.tries if before else 0))
@@ -268,7 +264,7 @@ def _seen(now: SeenJob, before: Job | None) -> Evidence:
 
 
 def _still_there(job: Job, before: Job | None) -> Evidence:
-    """Tries of a job since the last look. Of others' jobs those before the first sight are of nobody knows when."""
+    """Tries of a job since the last look. For others' jobs, the time of tries before the first look is unknown."""
     if before is not None:
         return Evidence(tries=max(0, job.tries - before.tries))
     is_news = bool(_there((SeenJob(id=job.id, is_ours=job.is_ours, job=job),), ()))
@@ -292,7 +288,7 @@ def encode(look: Look) -> str:
 
 
 def decode(text: str | None) -> Look | None:
-    """The look that a text is of; None where it is of none, whoever wrote it."""
+    """The look in a text; None if there is none, whoever wrote it."""
     try:
         told = json.loads(text or "")
         return Look(
@@ -323,14 +319,14 @@ def _moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-#: Jobs that a look takes from either end of the table: the latest, and those whose turn it is.
+#: How many jobs a look takes from either end of the table: the latest, and those that are due next.
 FEW = 100
 
 
 class JobMetricsReader:
     """Looks at all jobs, and keeps the latest look in a table of ours.
 
-    A look that fails is told to whoever asks for the metrics; until then nothing hangs on it.
+    A failed look is reported to callers of the metrics. Nothing depends on it before then.
     """
 
     def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
@@ -340,14 +336,14 @@ class JobMetricsReader:
         self._failure: CallFailed | None = None
 
     def look(self) -> None:
-        """See what has become of jobs since the last look, and note which are there. Nothing is raised."""
+        """See what became of jobs since the last look, and note the existing ones. Raises nothing."""
         try:
             self._look, self._failure = self._next(), None
         except CallFailed as failed:
             self._failure = failed
 
     def since(self, start: datetime, now: datetime, queue_name: str) -> QueueMetrics:  # noqa: ARG002
-        """The minutes that are known; none where nothing but redriven jobs was seen. Raises CallFailed."""
+        """The known minutes; none if only redriven jobs were seen. Raises CallFailed."""
         if self._failure is not None:
             raise self._failure
         return self._look.metrics(start) if self._look else QueueMetrics()

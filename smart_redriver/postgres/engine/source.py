@@ -1,4 +1,4 @@
-"""The table that workers take jobs from: what letters go back to."""
+"""The table that workers take jobs from, and that letters go back to."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _CALL = "RedriveLetters"
 #: The largest statement: the letters of a round.
 MOST_LETTERS = 100
 
-#: A letter that the table took so lately speaks for it. It may change at any moment, and this object outlives a pass.
+#: How long an accepted letter shows that the table works. It may change at any time, and this object outlives a pass.
 _LATELY = timedelta(minutes=1)
 
 
 class JobsSource:
-    """A table of jobs, with its workers. `name` is what circuit and metadata call it.
+    """A table of jobs with its workers. `name` is its name in circuit and metadata.
 
-    It carries metadata: beside the jobs, in a table of ours. Nothing is added to a job.
+    It carries metadata in a table of ours, beside the jobs. Nothing is added to a job.
 
     `letters_a_call`: how many letters a statement may move.
     """
 
     settles_at_once = False
     carries_metadata = True
-    #: A job can wait for any time. What waits longer than this waits as a letter, where a pass can think better of it.
+    #: A job can wait for any time. For a longer wait than this, it stays a letter, and a pass can decide again.
     longest_delay = MAX_SQS_DELAY
 
     def __init__(self, database: Database, name: str, clock: Callable[[], datetime]) -> None:
@@ -63,8 +63,8 @@ class JobsSource:
     def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
         """Make each letter a job again: delete, insert and note of the metadata are one transaction.
 
-        Who asks again, since an answer was lost, is told the same. Nothing is read of a payload: it arrives unchanged.
-        A letter that the table does not take, and takes others, is bounced; a table that takes nobody has refused.
+        If an answer was lost, the repeated call returns the same. No payload is read, so it arrives unchanged. If the
+        table accepts other letters but not this one, the letter is bounced. If the table accepts none, it has refused.
         """
         sent = Sent()
         for some in by_table(outgoing):
@@ -78,12 +78,12 @@ class JobsSource:
         return sent
 
     def _note_size(self, *, is_taken: bool) -> None:
-        """Let statements grow while all of each is taken, and halve them where it is not."""
+        """Let statements grow while all their letters are accepted, and halve them otherwise."""
         size = self.letters_a_call * 2 if is_taken else self.letters_a_call // 2
         self.letters_a_call = min(max(size, ENTRIES_PER_CALL), MOST_LETTERS)
 
     def count_sent(self, batch: int, since: datetime) -> int:
-        """Letters that were redriven in a batch that began then. Raises CallFailed."""
+        """Count letters that were redriven in a batch that began then. Raises CallFailed."""
         asked = {"batch": f'"batch":{batch},', "since": since}
         ((sent,),) = self._database.run("CountSent", self._database.statements.count_sent, asked)
         return int(sent)
@@ -97,9 +97,9 @@ class JobsSource:
         return True
 
     def _judged(self, some: Sequence[Outgoing], batches: Batches) -> Sent:
-        """Judge refused letters: others tell whether the refusal was their own fault.
+        """Judge refused letters: other letters show whether the refusal was their own fault.
 
-        Where these can't be asked, the next pass tries again.
+        If these can't be tried, the next pass tries again.
         """
         sent, now = Sent(), self._clock()
         if batches.sent.new_ids:
@@ -138,7 +138,7 @@ class JobsSource:
     def _moved(
         self, some: Sequence[Outgoing], statement: sql.Composed, parameters: dict[str, Any]
     ) -> dict[int, str]:
-        """The ids that letters have as jobs, by their rows. Raises CallFailed."""
+        """Move letters. Returns their ids as jobs, by their rows. Raises CallFailed."""
         rows = self._database.run(_CALL, statement, parameters)
         by_state = bool(self._database.place.library)
         counts = {Handle.of(one.letter).row: one.metadata.redrive_count * by_state for one in some}
@@ -151,10 +151,10 @@ def takes_another(
     now: datetime,
     is_over: Callable[[], bool],
 ) -> bool:
-    """Whether anything would go in that is none of these, all of one table. Of what is tried, nothing stays.
+    """Whether the table would accept any letter but these, which are all from one table. All tries are rolled back.
 
-    Ten letters are tried at the most, from all over their table, others each time, and none once `is_over` says so.
-    Raises DatabaseLost, where nobody can tell.
+    It tries at most ten letters from all over their table, different ones each time, and none once `is_over` says so.
+    Raises DatabaseLost if this can't be known.
     """
     handles = [Handle.of(one.letter) for one in refused]
     is_parked, known = handles[0].is_parked, database.statements
@@ -174,9 +174,7 @@ def takes_another(
 
 
 def _would_take_a_job(database: Database, alone: Handle, now: datetime) -> bool:
-    """Whether a job with nothing in it would go in, and nothing but that keeps the letter where it is.
-    Raises CallFailed.
-    """
+    """Whether the table would accept an empty job, so that only the letter itself is at fault. Raises CallFailed."""
     known = database.statements
     delete = known.delete_parked if alone.is_parked else known.delete_dead
     return bool(
@@ -186,7 +184,7 @@ def _would_take_a_job(database: Database, alone: Handle, now: datetime) -> bool:
 
 
 def _would_go(database: Database, row: int, now: datetime, *, is_parked: bool) -> bool:
-    """Raises CallFailed where nothing can be learned of the others, either."""
+    """Whether the letter would go in. Raises CallFailed if trying other letters could show nothing, either."""
     known = database.statements
     statement = known.redrive_parked if is_parked else known.redrive_dead
     parameters = {"rows": [row], "run_after": [now], "trails": [""], "left_jobs": [None]}

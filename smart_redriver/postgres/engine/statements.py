@@ -1,4 +1,4 @@
-"""The statements of the adapters with one deployment's own names in them, quoted by psycopg."""
+"""The adapters' statements with one deployment's own names, quoted by psycopg."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from smart_redriver.postgres.engine.texts import LOOK_TEXTS, PEOPLES_TEXTS, TEXT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statements:
-    """The statements for one database; `texts` and `people_texts` say what each takes and gives."""
+    """The statements for one database. `texts` and `people_texts` describe the parameters and results of each."""
 
     count_dead: sql.Composed
     count_parked: sql.Composed
@@ -117,7 +117,7 @@ def names_of(database: JobsDatabase) -> dict[str, sql.Composable]:
     return names
 
 
-#: The expression that gives a job its id, by the type of the ids.
+#: The expression that makes a job's id, by the type of ids.
 _NEW_IDS: dict[str | None, LiteralString] = {
     None: "nextval({sequence})",
     "uuid": "gen_random_uuid()",
@@ -125,19 +125,19 @@ _NEW_IDS: dict[str | None, LiteralString] = {
 }
 
 
-#: No release may change it: Postgres itself partitions by it. What it gives is no less than zero here.
+#: No release can change this hash, because Postgres itself partitions by it. Its result here is never negative.
 _HASH: LiteralString = "(hashtextextended({id}::text, 0) & 9223372036854775807)"
 
 
 def _number_of(value: sql.Composable, kind: str | None) -> sql.Composable:
-    """The number of a row with this id: the id, or where it is of a type of `place.ID_TYPES` a hash of it."""
+    """The number of a row with this id: the id itself or, for a type in `place.ID_TYPES`, a hash of it."""
     return composed(_HASH, {"id": value}) if kind else value
 
 
 def _numbers(
     database: JobsDatabase, names: Mapping[str, sql.Composable]
 ) -> dict[str, sql.Composable]:
-    """Numbers of rows and of the jobs that they were, and the order in which letters came."""
+    """Numbers of rows and of their former jobs, and the order in which letters came."""
     of_rows, of_jobs = database.ids.get("jobs_dlq.id"), database.ids.get("jobs.id")
     told = {"own_row": _number_of(names["d_id"], of_rows)}
     told["own_job"] = _number_of(names["j_id"], of_jobs)
@@ -153,13 +153,13 @@ def _numbers(
     line = composed(by_death if of_rows else by_row, {**names, **told})
     told["d_oldest"] = line
     told["d_latest"] = line + sql.SQL(" desc nulls last" if of_rows else " desc")
-    # A look takes the latest jobs, and those since a number: hashes come in no order.
+    # A look takes the latest jobs, and those since a number, but hashes are in no order.
     told["jobs_tell"] = sql.SQL("false" if of_jobs else "true")
     return told
 
 
 def composed(text: LiteralString, names: Mapping[str, sql.Composable]) -> sql.Composed:
-    """A constant text of this package with the names in it."""
+    """A constant text of this package with the names inserted."""
     return sql.SQL(text).format(**names)
 
 

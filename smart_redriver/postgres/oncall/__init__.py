@@ -1,1 +1,1 @@
-"""The `redrive` command where letters are rows."""
+"""The `redrive` command for letters that are rows."""

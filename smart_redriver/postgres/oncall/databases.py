@@ -1,4 +1,4 @@
-"""Connections to the databases of worker queues, from the machine of whoever types, with their own credentials."""
+"""Connections to the databases of worker queues from a person's machine, with the person's own credentials."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from smart_redriver.postgres.engine.place import JobsDatabase
 if TYPE_CHECKING:
     from smart_redriver.postgres.engine.database import Connection, Database
 
-#: libpq's own, for a file of authorities: the function's is in its bundle, and not here.
+#: libpq's own variable for a file of certificate authorities: the function's file is in its bundle, and not here.
 #: https://www.postgresql.org/docs/current/libpq-envars.html
 AUTHORITIES = "PGSSLROOTCERT"
 
@@ -24,7 +24,7 @@ MakeClient = Callable[[str], Any]
 
 
 class Databases:
-    """Databases by where they are, for all sessions of one command; nothing is opened before it is used."""
+    """Databases by their place, for all sessions of one command. Nothing is opened before its first use."""
 
     def __init__(self) -> None:
         self._known: dict[str, Database] = {}
@@ -32,7 +32,7 @@ class Databases:
         self._lock = Lock()
 
     def of(self, place: JobsDatabase, make_client: MakeClient) -> Database:
-        """The database, with credentials that the latest `make_client` asks AWS for. Raises Refused."""
+        """The database, with credentials that the latest `make_client` gets from AWS. Raises Refused."""
         key = place.encode()
         with self._lock:
             self._clients[key] = make_client
@@ -72,7 +72,7 @@ class Databases:
 
 
 def _with_authorities(place: JobsDatabase) -> JobsDatabase:
-    """The place with a file of authorities that is on this machine. Raises Refused where there is none."""
+    """The place with a file of authorities on this machine. Raises Refused if there is none."""
     if place.sslmode == "disable" or place.sslrootcert == "system":
         return place
     here = os.environ.get(AUTHORITIES) or place.sslrootcert

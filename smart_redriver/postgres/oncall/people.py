@@ -1,6 +1,6 @@
-"""The tables of letters as people have them: payloads shown or whole.
+"""The tables of letters for people, with shortened or whole payloads.
 
-Only `remove` deletes, and only a file puts rows back: whatever else people do is what a pass does.
+Only `remove` deletes, and only a file restores rows. Everything else is the same as in a pass.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from smart_redriver.postgres.engine.texts import EDITED_TEXTS
 def by_halves(
     letters: Sequence[Letter], run: Callable[[Sequence[Letter]], list[Letter]]
 ) -> tuple[list[Letter], list[EntryFault]]:
-    """The letters that `run` answers with, and those that it was refused for. Nothing is raised."""
+    """Call `run` by halves. Returns the letters it returned, and those it was refused for. Raises nothing."""
     try:
         return run(letters), []
     except CallFailed as failed:
@@ -39,17 +39,17 @@ def by_halves(
         return [], [EntryFault.of(failed, one.message_id) for one in letters]
 
 
-#: The attribute that a letter of a file has beside those that it is shown by: its whole row, as JSON.
+#: The attribute that a letter in a file has in addition to those shown: its whole row as JSON.
 ROW = "Row"
 
 _CALL = "RestoreLetters"
-#: Columns that are not as they were, and their values.
+#: Columns whose values have changed, with the values.
 _OURS = {
     "redrive_trail": sql.SQL("%(trail)s::text"),
     "parked_at": sql.SQL("%(now)s::timestamptz"),
 }
 
-#: A row `d` with all its columns, as JSON. `d.*`, as a column may be called `d`.
+#: A row `d` with all its columns, as JSON. It says `d.*` because a column may be called `d`.
 _CONTENT: LiteralString = """(select json_object_agg(k.key, k.value)::text from json_each(row_to_json(d.*)) k
         where k.key <> all(array_remove(array[{nulls}]::text[], null)))"""
 
@@ -104,24 +104,24 @@ from asked a
 
 
 class Rows:
-    """The rows of one database's letters. Columns of a table are asked for once."""
+    """The rows of one database's letters. The columns of a table are read once."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._columns: dict[str, list[Column]] = {}
 
     def keep(self, rows: Sequence[int], *, is_parked: bool) -> dict[int, str]:
-        """The contents of rows, by their numbers; of those alone that are there. Raises CallFailed."""
+        """The contents of rows that are still there, by number. Raises CallFailed."""
         statement = self._whole(_WHOLE, is_parked=is_parked)
         return dict(self._database.run("KeepLetters", statement, {"rows": list(rows)}))
 
     def delete(self, contents: Mapping[int, str], *, is_parked: bool) -> None:
-        """Delete rows that are still as they were kept, and in nobody's hands. Raises CallFailed."""
+        """Delete rows that are unchanged since they were kept, and in nobody's hands. Raises CallFailed."""
         parameters = {"rows": list(contents), "contents": list(contents.values())}
         self._database.run("DeleteLetters", self._whole(_DELETE, is_parked=is_parked), parameters)
 
     def restore(self, one: Outgoing, now: datetime) -> int:
-        """Put a letter's row into the parking lot; its number. Raises CallFailed, and nothing was done then."""
+        """Put a letter's row into the parking lot, and return its number. If it raises CallFailed, nothing was done."""
         content = content_of(one.letter)
         if content is None:
             raise CallFailed(_CALL, "NoRow", "the file has no row for it")
@@ -153,9 +153,7 @@ class Rows:
         raise CallFailed(_CALL, "InsertSwallowed", detail)
 
     def _keys(self, content: str) -> set[str]:
-        """The columns that a row of a file has, as Postgres reads them: however deep it is,
-        and however they are spelt.
-        """
+        """The columns of a row from a file, as Postgres reads them, at any depth and in any spelling."""
         keys = sql.Composed([sql.SQL("select json_object_keys(cast(%(content)s as json))")])
         return {key for (key,) in self._database.run(_CALL, keys, {"content": content})}
 
@@ -165,7 +163,7 @@ class Rows:
         return self._columns[table]
 
     def _whole(self, text: LiteralString, *, is_parked: bool) -> sql.Composed:
-        """A text that reads rows of one of the tables whole."""
+        """A statement that reads whole rows of one of the tables."""
         place = self._database.place
         table = place.parked if is_parked else place.dead_letters
         nulls = [
@@ -180,7 +178,7 @@ class Rows:
         return composed(text, {**names_of(self._database.place), **more})
 
     def _advice(self, unknown: Sequence[str]) -> str:
-        """Name the missing column, and the statement that adds it; the DLQ may know its type."""
+        """Name the missing column, and the statement that adds it. The DLQ may show its type."""
         place = self._database.place
         types = {one.name: one.declared for one in self._of(place.dead_letters)}
         parked = sql.Identifier(*place.parked.split(".")).as_string()
@@ -197,8 +195,9 @@ def content_of(letter: Letter) -> str | None:
 
 
 def _is_written(column: Column, row_has: Set[str]) -> bool:
-    """Whether the row has a value for it, which may be none. What is JSON and not there is none, too;
-    what came later has its default.
+    """Whether the row has a value for the column, even null. A JSON column that is not in the row is null, too.
+
+    A column that was added later has its default.
     """
     is_of_row = column.is_json or column.name in row_has
     return not column.is_generated and (is_of_row or column.name in _OURS)
@@ -223,10 +222,10 @@ def _value(column: Column) -> sql.Composable:
 
 
 class PeoplesSource(JobsSource):
-    """The table of jobs. Of a letter that a person has edited, what they made of its payload becomes the job."""
+    """The table of jobs. If a person has edited a letter, the edited payload becomes the job."""
 
     def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
-        """Send letters as a pass does, edited ones by statements of their own. Raises nothing."""
+        """Send letters as a pass does. Edited ones have statements of their own. Raises nothing."""
         sent = Sent()
         for is_edited in (False, True):
             sent.add(super().deliver([one for one in outgoing if bool(one.before) is is_edited]))
@@ -243,22 +242,24 @@ class PeoplesSource(JobsSource):
         return super()._moved(some, statement, parameters)
 
     def _edited(self, *, is_parked: bool) -> sql.Composed:
-        """Compose the statement with the payload's type, because no text is cast to it by itself. Raises CallFailed."""
+        """Compose the statement with the payload's type, because text is not cast to it. Raises CallFailed."""
         place = self._database.place
         payload = place.column("jobs.payload")
         kinds = {one.name: one.declared for one in columns_of(self._database, place.jobs)}
-        # The catalog's own name of a type is SQL.
+        # The catalog's own name for a type is valid SQL.
         kind = sql.SQL(kinds[payload])
         return composed(EDITED_TEXTS[is_parked], {**names_of(place), "payload_type": kind})
 
 
-#: Letters that a person agrees to are counted, and not estimated.
+#: Letters that a person agrees to are counted, not estimated.
 _COUNTED = 1 << 40
 
 
 class PeoplesLetters(DeadLetters):
-    """The DLQ. `whole`: with whole payloads, and not just as far as anybody reads; `among`: these rows alone,
-    held or not. `contains`: those with this text in their payloads alone.
+    """The DLQ for people.
+
+    `whole`: with whole payloads, and not only as much as people read. `among`: only these rows, held or not.
+    `contains`: only letters with this text in their payloads.
     """
 
     def __init__(
@@ -277,26 +278,26 @@ class PeoplesLetters(DeadLetters):
         super().__init__(database, clock)
 
     def exact_facts(self) -> QueueFacts:
-        """Count all letters, which takes seconds for ten millions. Raises CallFailed."""
+        """Count all letters, which takes seconds for ten million. Raises CallFailed."""
         return self.facts(counted=_COUNTED)
 
     def receive(self, limit: int, *, hidden_for: timedelta) -> list[Letter]:
-        """Letters that are known by the numbers of their rows, too. Raises CallFailed."""
+        """Receive letters, which are also known by the numbers of their rows. Raises CallFailed."""
         return [_by_row(one) for one in super().receive(limit, hidden_for=hidden_for)]
 
     def keep(self, letters: Iterable[Letter]) -> tuple[list[Letter], list[EntryFault]]:
-        """Letters with their whole rows, for a file, those alone that are there; and those that can't be read."""
+        """Return letters that are still there, with their whole rows for a file, and faults of unreadable ones."""
         return by_halves(list(letters), self._with_rows)
 
     def remove(self, letters: Iterable[Letter]) -> list[EntryFault]:
-        """Delete letters that are as they were kept; what comes back is still there."""
+        """Delete letters that are unchanged since they were kept. Returns faults for those that are still there."""
         gone, refused = by_halves(list(letters), self._remove)
         left = {fault.key: fault for fault in self.delete(gone)}
         changed = self._changed([one for one in gone if one.message_id in left])
         return refused + [changed.get(key, fault) for key, fault in left.items()]
 
     def _with_rows(self, letters: Sequence[Letter]) -> list[Letter]:
-        if self._database.place.library:  # its row stays where it is, and no file can bring it back
+        if self._database.place.library:  # its row stays there, and no file can restore it
             there = self.still_there(letters)
             return [one for one in letters if one.message_id in there]
         by_row = {Handle.of(one).row: one for one in letters}
@@ -340,10 +341,10 @@ class PeoplesLetters(DeadLetters):
 
 
 class PeoplesLot(PeoplesLetters, ParkingLot):
-    """The parking lot. Letters of a file are put into it as their rows were."""
+    """The parking lot. Letters from a file become rows in it as they were."""
 
     def park(self, outgoing: Sequence[Outgoing]) -> Sent:
-        """Move letters here out of the DLQ, or put them back out of a file. Nothing is raised."""
+        """Move letters here from the DLQ, or restore them from a file. Raises nothing."""
         of_file = [one for one in outgoing if not one.letter.receipt_handle]
         sent = super().park([one for one in outgoing if one.letter.receipt_handle])
         for one in of_file:
@@ -357,7 +358,7 @@ class PeoplesLot(PeoplesLetters, ParkingLot):
 
 
 def _by_row(letter: Letter) -> Letter:
-    """The letter; one that goes by its job is known by its row, too, which is what people see in the table."""
+    """The letter. One that has a job's id is also known by its row, which people see in the table."""
     row = f"dlq-{Handle.of(letter).row}"
     handle = Handle.of(letter)
     is_job = handle.job is not None and letter.message_id == job_id(handle.job, handle.redrives)

@@ -1,4 +1,4 @@
-"""Letters in a table of Postgres: see `MessageStore`. psycopg is asked for when a letter is."""
+"""Letters in a Postgres table: see `MessageStore`. psycopg is not needed before a letter is."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from smart_redriver.postgres.engine.database import Database
     from smart_redriver.postgres.oncall.people import PeoplesLetters, PeoplesLot
 
-#: The latest letters of a deeper table tell enough.
+#: In a larger table, this many latest letters show enough.
 LATEST = 100_000
 
 
 @dataclass(slots=True, kw_only=True)
 class Counted:
-    """Letters of one table that died of one cause; None where the table does not say of what.
+    """Letters in one table that failed for one cause; None if the table does not show the cause.
 
-    `since`: when the first of them came to where it is. `row`: of the last one.
+    `since`: when the first of them came there. `row`: the row of the last one.
     """
 
     cause: str | None
@@ -52,7 +52,7 @@ class Counted:
 
 
 def count_by_cause(database: Database, *, is_parked: bool) -> list[Counted]:
-    """The latest letters of a table by their cause, the most frequent first. Raises CallFailed."""
+    """The latest letters in a table by cause, the most frequent first. Raises CallFailed."""
     known = database.statements
     statement = known.group_parked if is_parked else known.group_dead
     parameters = {"latest": LATEST, "generic": sorted(GENERIC)}
@@ -64,7 +64,7 @@ def count_by_cause(database: Database, *, is_parked: bool) -> list[Counted]:
 
 
 def oldest_death(database: Database) -> datetime | None:
-    """Return the death of the letter that is first in line; None if there is none. Raises CallFailed."""
+    """Return the time of death of the letter that is first in line; None if there is none. Raises CallFailed."""
     rows = database.run("ReadOldest", database.statements.oldest, {})
     return next((moment_of(at) for (at,) in rows), None)
 
@@ -103,12 +103,12 @@ class _Numbers:
 
     @property
     def rows(self) -> frozenset[int]:
-        """A row keeps its number where it is parked, so that `dlq-17` is 17 there, too."""
+        """Numbers of rows. A parked row keeps its number, so that `dlq-17` is 17 in the parking lot, too."""
         return self.dead | self.parked
 
 
 def rows_named(database: Database, ids: Iterable[str], *, is_parked: bool) -> list[int]:
-    """The numbers of rows that letters of these ids may be in. Raises CallFailed."""
+    """The numbers of rows that may have letters with these ids. Raises CallFailed."""
     numbers = _Numbers.of(ids)
     if is_parked:
         return sorted(numbers.rows)
@@ -123,7 +123,7 @@ def rows_named(database: Database, ids: Iterable[str], *, is_parked: bool) -> li
 def about(database: Database, ids: Iterable[str]) -> set[str]:
     """Return the ids with something left: a row in the DLQ or the parking lot, a job, or a note that it was sent.
 
-    Ids of another kind are about: nobody can know. Raises CallFailed.
+    Ids of another kind are included, because that can't be known. Raises CallFailed.
     """
     ids = set(ids)
     numbers = _Numbers.of(ids)
@@ -137,17 +137,17 @@ def about(database: Database, ids: Iterable[str]) -> set[str]:
     return ids - (known - there)
 
 
-#: Causes that are told with an example.
+#: How many causes get an example.
 _WITH_EXAMPLE = 50
 
-#: Statuses of letters in the DLQ and in the parking lot. Those that were sent are gone where they are done.
+#: Statuses of letters in the DLQ and in the parking lot. A letter that was sent is gone when it is done.
 _IN_A_TABLE = (Status.RETURNED, Status.FAILED, Status.PARKED)
 
 _NONE_TO_PUT_BACK = (
     "The jobs of {jobs} are {library}'s, and only {library} adds some: enqueue them there. `redrive park` moves no "
     "row, so there is none to put back. Nothing was changed."
 )
-#: Acts that are refused on a library's own table.
+#: Operations that are refused on a library's own table.
 _OF_LIBRARIES = {
     Operation.REWRITE: "The jobs of {jobs} are {library}'s: change one with {library}, or `update` its row, and then "
     "`redrive replay` it. Nothing was changed.",
@@ -174,9 +174,7 @@ def tables_of(session: Session) -> Tables:
 
 
 class Tables:
-    """The tables of one worker queue. `open_database` raises Refused where that can't be;
-    `ledger` is read for current ids.
-    """
+    """The tables of one worker queue. `open_database` raises Refused if it fails. `ledger` is read for current ids."""
 
     finds_by_id = True
     keeps_rows = True
@@ -195,14 +193,12 @@ class Tables:
 
     @cached_property
     def database(self) -> Database:
-        """The database, of which nothing has been asked yet. Opened first everywhere:
-        that says where psycopg is missing.
-        """
+        """The database, before its first query. Everything opens it first, which reports a missing psycopg."""
         return self._open_database()
 
     @property
     def connection(self) -> Connection:
-        """The same tables."""
+        """The same tables, for a pass."""
         database = self.database
         from smart_redriver.postgres.engine.connection import WorkerQueue
 
@@ -232,12 +228,12 @@ class Tables:
     def letters_in(
         self, *, dlq: bool, ids: Collection[str], whole: bool, contains: str | None
     ) -> PeoplesLetters:
-        """A reading of its own: of the rows that letters of these ids may be in, or of the whole table."""
+        """A separate reading: of the rows that may have letters with these ids, or of the whole table."""
         among = self._rows(ids, dlq=dlq) if ids else None
         return self._table(dlq=dlq, whole=whole, among=among, contains=contains)
 
     def ledger(self, out_of: DeadLetters, ledger: Ledger) -> Ledger:
-        """The ledger, with what workers wrote beside their letters."""
+        """The ledger, with what workers wrote into the rows of letters."""
         from smart_redriver.postgres.engine.connection import PeoplesLedger
         from smart_redriver.postgres.oncall.people import PeoplesLetters
 
@@ -264,7 +260,7 @@ class Tables:
         return self._table(dlq=dlq).still_there(letters)
 
     def nowhere(self, entries: Iterable[Entry]) -> set[str]:
-        """Return entries without a row in any table: it was deleted, and the ledger was not told."""
+        """Return entries without a row in any table: it was deleted without the ledger."""
         held = {one.current_id: one for one in entries if one.status in _IN_A_TABLE}
         if not held:
             return set()
@@ -302,15 +298,15 @@ class Tables:
         return value
 
     def beginning(self, typed: str) -> str | None:  # noqa: ARG002
-        """The number of a row is short, and is typed whole."""
+        """Return none: a row's number is short, and people type all of it."""
         return None
 
     def cost(self, receives: int, seen: int) -> str:  # noqa: ARG002
-        """A look is a `select`."""
+        """Say that a look is only a `select`."""
         return f"This look read {letters(seen)} and changed nothing."
 
     def unknown(self, message_id: str, looked_at: int) -> str:  # noqa: ARG002
-        """The tables were asked for it."""
+        """Say that it is not in the tables."""
         return (
             f"{message_id} was not found: it is in neither table, nor in the ledger. An id is a row's number with dlq- "
             "or parked- before it, or a job's with job-."
@@ -340,7 +336,7 @@ class Tables:
         return kind(database, self._clock, whole=whole, among=among, contains=contains)
 
     def _rows(self, ids: Collection[str], *, dlq: bool) -> list[int]:
-        """Also of letters that are named by the id that they had first."""
+        """The numbers of rows, also for letters named by their original id."""
         database = self.database
         from smart_redriver.postgres.oncall.tables import rows_named
 
@@ -349,7 +345,7 @@ class Tables:
         return rows_named(database, named, is_parked=not dlq)
 
     def _examples(self, groups: dict[str | None, Counted], *, dlq: bool) -> dict[str | None, Entry]:
-        """The last letter of each of the larger groups, as its row tells of it."""
+        """The last letter of each of the larger groups, from its row."""
         from smart_redriver.postgres.engine.connection import entry_of
 
         rows = {one.row: cause for cause, one in list(groups.items())[:_WITH_EXAMPLE]}
