@@ -57,6 +57,8 @@ def after(
     is_closed: bool = True,
     are_out: bool = False,
     were_too_many: bool = False,
+    comes_back: bool = False,
+    flaps: bool = False,
     later: timedelta = MINUTE,
     outcomes: tuple[tuple[int, int], ...] = (),
     sent: timedelta = timedelta(seconds=5),
@@ -72,6 +74,8 @@ def after(
         is_closed=is_closed,
         are_out=are_out,
         were_too_many=were_too_many,
+        comes_back=comes_back,
+        flaps=flaps,
         outcomes=[(now - sent, failed, tried) for failed, tried in outcomes],
     )
 
@@ -174,7 +178,13 @@ def test_that_rate_is_forgotten_long_after_the_last_letter_if_all_was_borne() ->
     assert after(rate, holding(), live=QUIET, used=-CLEARED) is None
     assert after(rate, holding(), live=QUIET, used=SECOND - CLEARED) is not None
     assert after(less, holding(), live=QUIET, used=-CLEARED) is not None
-    assert after(rate, holding(), live=QUIET, used=-CLEARED, were_too_many=True) is not None
+    assert after(rate, holding(), live=QUIET, used=-CLEARED, comes_back=True) is not None
+
+
+def test_a_consumer_that_is_known_to_flap_has_no_rate_beside_hardly_any_live_message() -> None:
+    assert after(A_RATE, holding(), live=QUIET, flaps=True) is None
+    assert after(None, holding(), live=QUIET, flaps=True, comes_back=True) is None
+    assert after(A_RATE, holding(), flaps=True) is not None
 
 
 @pytest.mark.parametrize(("live", "waiting"), [(1.0, 65), (1.01, 20)])

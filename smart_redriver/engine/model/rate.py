@@ -133,6 +133,11 @@ class Rate:
     usual_failing: float | None = None
 
     @property
+    def is_quiet(self) -> bool:
+        """Whether hardly any producer's message is there that could suffer."""
+        return self.live <= HARDLY_LIVE
+
+    @property
     def is_congested(self) -> bool:
         """Whether the consumer has more than it bears."""
         return self.congested_since is not None
@@ -153,7 +158,7 @@ def ahead_at_once(
     since = now - before.looked_at if before is not None else AHEAD_AT_ONCE
     ahead = since if AHEAD_AT_ONCE < since <= LONGEST_AT_ONCE else AHEAD_AT_ONCE
     is_used_up = paced_until is not None and paced_until > now
-    if rate.live > HARDLY_LIVE or is_used_up:
+    if not rate.is_quiet or is_used_up:
         return ahead
     return max(ahead, timedelta(seconds=handful / rate.per_second))
 
@@ -168,6 +173,8 @@ def felt(
     is_closed: bool,
     are_out: bool,
     were_too_many: bool = False,
+    comes_back: bool = False,
+    flaps: bool = False,
     unheard: float | None = None,
     outcomes: Outcomes = (),
 ) -> Rate | None:
@@ -179,7 +186,9 @@ def felt(
         used: how long letters went there at the rate, of the time since the last look.
         is_closed: the circuit lets letters flow.
         are_out: letters of ours may be in the queue.
-        were_too_many: letters were too many at once, as some of a batch succeeded and many failed, or the next may be.
+        were_too_many: some letters of a batch succeeded and many failed, as if they had been too many at once.
+        comes_back: the consumer was down until now, and the next letters may be too many for it.
+        flaps: the consumer is known to be up and down.
         unheard: letters that have come to the consumer, of which it has reported nothing; None where it does not report.
         outcomes: what became of letters since the last look.
 
@@ -188,13 +197,19 @@ def felt(
 
     """
     is_quiet = _live_per_second(live) <= HARDLY_LIVE
+    is_unseen = unheard is None and facts.dying is None
+    if is_quiet and flaps and is_unseen:
+        # A consumer that is down looks full, too: its letters would wait for nobody's sake.
+        return None
+    # Where it reports, that tells of each window before the next one.
+    is_at_risk = comes_back and is_unseen
     if rate is None:
         # Where looks are seconds apart anyway, a rate costs no more than seconds.
-        begins = were_too_many or not is_quiet or facts.dying is not None
+        begins = were_too_many or is_at_risk or not is_quiet or facts.dying is not None
         return _first(live, 0 if are_out else _held(facts), now) if begins else None
     use = _Use(used, since_last_look=now - rate.looked_at, unheard=unheard)
     is_outage = unheard is not None and not is_closed
-    is_over = (use.is_cleared or is_outage) and not were_too_many
+    is_over = (use.is_cleared or is_outage) and not is_at_risk
     if is_quiet and live and rate.borne is None and is_over:
         return None
     if use.since_last_look < timedelta(seconds=1):
@@ -286,7 +301,7 @@ def _is_crowded(rate: Rate, facts: QueueFacts, arrives: float) -> bool:
     share = SHARE_THAT_ENDS if rate.is_congested else 1.0
     usual = 2 * rate.without_ours
     waits = arrives * SURPLUS_WAIT
-    if rate.live <= HARDLY_LIVE:
+    if rate.is_quiet:
         # All that is dealt out ahead may wait, as some consumers poll at intervals: hardly anybody waits behind it.
         waits = rate.per_second * AHEAD.total_seconds()
     waits = share * (SURPLUS_MESSAGES + waits) + 2 * arrives * rate.usual_wait
@@ -342,7 +357,7 @@ def _gone_on(rate: Rate) -> Rate:
     """The rate to go on with after a congestion, or an outage: a share of what was borne."""
     goes_on = rate.per_second
     if rate.borne is not None:
-        least = LEAST if rate.live > HARDLY_LIVE else FIRST
+        least = FIRST if rate.is_quiet else LEAST
         goes_on = max(least, SHARE_OF_BORNE * rate.borne)
     return replace(
         rate,
@@ -370,7 +385,7 @@ def _growth(rate: Rate, use: _Use) -> float:
 def _creep(rate: Rate, borne: float) -> float:
     """The growth in ten seconds once a rate was too much; beyond what was borne, that was more than it seemed."""
     is_far = rate.per_second < NEAR * borne
-    if rate.live <= HARDLY_LIVE:
+    if rate.is_quiet:
         return GROWTH_IN_TEN_SECONDS if is_far else CREEP_ALONE
     return CREEP if is_far or rate.per_second >= borne else CREEP_NEAR
 

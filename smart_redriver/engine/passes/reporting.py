@@ -122,7 +122,7 @@ def _look_again(state: PassState, report: Report, now: datetime) -> int:
 
 def _goes_on_after(state: PassState, now: datetime) -> int | None:
     """Return the seconds until the next pass if letters or reports come within seconds; None otherwise."""
-    looks = [after for context in state.contexts if (after := context.looks_again_after(now))]
+    looks = [after for context in state.contexts if (after := context.looks_again_after())]
     if state.dlq.depth and looks:
         return int(min(looks).total_seconds())
     if any(is_worth_listening(context.circuit, now) for context in state.contexts):

@@ -25,6 +25,7 @@ from smart_redriver.engine.model.evidence import (
 )
 from smart_redriver.engine.model.judging import Ruling
 from smart_redriver.engine.model.permit import (
+    FLAPS_THAT_SHOW,
     Hint,
     Permit,
     allow,
@@ -37,7 +38,6 @@ from smart_redriver.engine.model.rate import (
     AHEAD_AT_ONCE,
     AHEAD_OF_SCHEDULE,
     CLEARED,
-    HARDLY_LIVE,
     LIVE_MINUTES,
     LOOKS_EVERY,
     Rate,
@@ -212,17 +212,11 @@ class SourceContext:
             is_closed=circuit.state is State.CLOSED,
             unheard=self._unheard(now),
             outcomes=self._outcomes(),
-            were_too_many=self._may_be_too_many(now),
+            were_too_many=any(one.judgement.is_overload for one in self.rulings),
+            comes_back=circuit.state is State.HALF_OPEN and facts.retention > timedelta(),
+            flaps=circuit.flaps >= FLAPS_THAT_SHOW,
             are_out=bool(circuit.pending) or now < circuit.last_tried_at + CLEARED,
         )
-
-    def _may_be_too_many(self, now: datetime) -> bool:
-        """Whether letters were too many at once, or the next ones may be, as their consumer was down until now.
-
-        Where it reports, that tells of each window before the next one.
-        """
-        is_back = self.circuit.state is State.HALF_OPEN and not expects_reports(self.circuit, now)
-        return is_back or any(one.judgement.is_overload for one in self.rulings)
 
     def _outcomes(self) -> list[tuple[datetime, int, int]]:
         """What became of the letters of the batches that were judged in this pass."""
@@ -245,13 +239,7 @@ class SourceContext:
         """Whether a rate holds for letters that can't be delayed: they wait where they are, for the next look."""
         return self.circuit.rate is not None and not self.source.longest_delay
 
-    def _is_watched(self, now: datetime) -> bool:
-        """Whether looks at the rate follow each other within seconds: somebody could suffer, or reports come anyway."""
-        rate = self.circuit.rate
-        is_live = rate is not None and rate.live > HARDLY_LIVE
-        return is_live or expects_reports(self.circuit, now)
-
-    def looks_again_after(self, now: datetime) -> timedelta | None:
+    def looks_again_after(self) -> timedelta | None:
         """Return how soon a look may let letters go that wait for the rate alone; None where none does."""
         rate, admission = self.circuit.rate, self.admission
         if rate is None or not self.is_flowing:
@@ -260,7 +248,7 @@ class SourceContext:
             return None
         if not self.source.longest_delay:
             return AHEAD_AT_ONCE
-        return LOOKS_EVERY if self._is_watched(now) else None
+        return LOOKS_EVERY
 
     def feels_anew(self, now: datetime) -> bool:
         """Whether its consumer has begun to have more than it bears."""
@@ -375,7 +363,7 @@ class SourceContext:
             )
         elif rate is not None:
             # Sent letters can't be called back: they are dealt out until the next look, and no further.
-            self.ahead = AHEAD if goes_on and self._is_watched(now) else AHEAD_OF_SCHEDULE
+            self.ahead = AHEAD if goes_on else AHEAD_OF_SCHEDULE
         if rate is not None and not self.is_flowing:
             # No look follows within seconds, see `looks_again_after`.
             self.ahead = AHEAD_OF_SCHEDULE
