@@ -1,4 +1,4 @@
-"""`make prove`: every world to its end, in some minutes. It fails where a promise does or a search is cut off."""
+"""`make prove`: explore every world to its end, in some minutes. Fails if a promise breaks or a search is cut off."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from proof.promises import CLAIMS, PROGRESS, PROMISES, can_always_end, explore
 
 
 def main() -> int:
-    """Explore, and say what was found."""
+    """Explore, and print what was found."""
     states, is_good, began = 0, True, time.monotonic()
     for claim in CLAIMS:
         names = frozenset(one.name for one in PROMISES) - claim.unless

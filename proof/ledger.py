@@ -1,7 +1,7 @@
-"""The real ledger in the model: what the function's own code makes of letters in hand. Cached, as it is pure.
+"""The real ledger in the model: the function's own code, applied to letters in hand. Cached, as it is pure.
 
 Entries, metadata and messages are small numbers here, so that states are quick to compare. Histories are left out, and
-all is at one moment: what hangs on time is judgement, and that is free in the model.
+everything happens at one moment: only judgement depends on time, and judgement is free in the model.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _TERMS = Terms(
 
 
 class Message(NamedTuple):
-    """One message: the letter that it is a copy of, and the metadata that it carries."""
+    """One message: which letter it is a copy of, and the metadata that it carries."""
 
     letter: int
     metadata: int = NONE
 
 
 class Held(NamedTuple):
-    """A message in hand: metadata and entry as they were read, what is to become of it, and the copy that was accepted.
+    """A message in hand: its metadata and entry as they were read, its fate, and the copy that was accepted.
 
     `is_told`: its record was refused, and the log says so.
     """
@@ -85,12 +85,12 @@ _codes = _Codes()
 
 
 def item(code: int) -> Entry | RedriveMetadata | None:
-    """The entry or metadata of this number in a table; None where there is nothing."""
+    """The entry or metadata with this number in a table; None if there is none."""
     return _codes.item(code)
 
 
 def entry_of(code: int) -> Entry | None:
-    """The entry of this number; None for redrive metadata, and where there is nothing."""
+    """The entry with this number; None for redrive metadata, and if there is none."""
     found = item(code)
     return found if isinstance(found, Entry) else None
 
@@ -112,13 +112,13 @@ def id_of(message: int) -> str:
 
 
 def number_of(message_id: str) -> int:
-    """The message of a MessageId."""
+    """The message with this MessageId."""
     return int(message_id[1:])
 
 
 @cache
 def case_of(held: Held, is_fifo: bool) -> Case:
-    """The letter in hand, as triage meets it."""
+    """The letter in hand, as triage sees it."""
     letter = _letter(held.message, Message(held.letter, held.metadata), is_fifo)
     return Case(letter=letter, entry=entry_of(held.entry))
 
@@ -158,7 +158,7 @@ class _Ledger:
 def recognised(
     received: tuple[tuple[int, Message], ...], table: Table, is_fifo: bool
 ) -> tuple[Held, ...]:
-    """Messages that were received, as `read.recognise` knows them."""
+    """The received messages, as `read.recognise` knows them."""
     cases = recognise([_letter(number, one, is_fifo) for number, one in received], _Ledger(table))
     letters = {number: one.letter for number, one in received}
     return tuple(
@@ -174,7 +174,7 @@ def recognised(
 
 @cache
 def with_marks(hand: tuple[Held, ...], is_fifo: bool) -> tuple[tuple[Held, ...], tuple[Held, ...]]:
-    """The letters in hand, returns marked as `Holding.mark_returns` does it, and those of them that are news."""
+    """The letters in hand with returns marked, as `Holding.mark_returns` does it; and those that this changed."""
     marked = marked_returns([case_of(one, is_fifo) for one in hand], 1, NOW, lambda _: QUEUE)
     after = tuple(
         one._replace(entry=_codes.of(case.entry)) for one, case in zip(hand, marked, strict=True)
@@ -202,7 +202,7 @@ def without_returned_copies(
 
 
 def in_their_order(decided: Sequence[tuple[Case, Decision]]) -> list[tuple[Case, Decision]]:
-    """The decisions on letters of a FIFO queue when each waits for those before it: `ordered.in_order`."""
+    """The decisions on letters of a FIFO queue if each letter waits for those before it: `ordered.in_order`."""
     return list(in_order(decided, _TERMS, Settings(), NOW))
 
 
@@ -220,7 +220,7 @@ def announced(held: Held, salt: int) -> Held:
 
 @cache
 def deduplication_key(held: Held) -> tuple[int, int, int, bool]:
-    """The parts of `Outgoing.deduplication_id`: message, redrives, salt; and the destination."""
+    """The parts of `Outgoing.deduplication_id`: message, redrives and salt; and the destination."""
     entry, is_parked = entry_of(held.entry), held.what == "park"
     redrives = case_of(held, True).redrives + (not is_parked)
     return held.message, redrives, entry.salt if entry else 0, is_parked
@@ -228,7 +228,7 @@ def deduplication_key(held: Held) -> tuple[int, int, int, bool]:
 
 @cache
 def metadata_after(held: Held, new: int) -> int:
-    """The metadata of the next copy: `case.metadata_after`, or `Case.replay_metadata` of a person's send."""
+    """The metadata of the next copy: `case.metadata_after`, or `Case.replay_metadata` if a person sends it."""
     case = case_of(held, False)
     if held.what == "replay":
         return _codes.of(case.replay_metadata(QUEUE))
@@ -244,8 +244,8 @@ def metadata_after(held: Held, new: int) -> int:
 def recorded(held: Held, *, keeps: bool, settles_at_once: bool) -> Held:
     """The letter with the entry that is written once its copy is accepted.
 
-    By the methods of `Entry`, as `apply._redriven_entry`, `_parked_entry`, `_renewed_entry` and `SendBack._leaving`
-    call them.
+    Calls the methods of `Entry` as `apply._redriven_entry`, `_parked_entry`, `_renewed_entry` and `SendBack._leaving`
+    do.
     """
     case = case_of(held, keeps)
     entry, me, new = case.known(QUEUE), case.message_id, id_of(held.new)
@@ -283,13 +283,13 @@ def recorded(held: Held, *, keeps: bool, settles_at_once: bool) -> Held:
 
 
 def _batch(new: int) -> int:
-    """Batches are numbered from 1; here each send is one."""
+    """The number of a batch, counted from 1. Here each send is one batch."""
     return new + 1
 
 
 @cache
 def heard(message: int, of: Message, result: Result, table: Table) -> tuple[tuple[int, int], ...]:
-    """The changes to the table by a report of a message, true or forged: `processed.process_reports`."""
+    """The table's changes by a report on a message, true or forged: `processed.process_reports`."""
     metadata = _metadata_of(of.metadata)
     outcome = DeliveryOutcome(
         queue=QUEUE,

@@ -15,7 +15,7 @@ from proof.protocol import OVERTAKEN, REPEATED, UNACCOUNTED, Kind, Mistake, Stat
 LOST = "nothing is lost"
 TOGETHER = "one at a time"
 
-#: Many times the largest world, so that a world which grew is told and not cut off unseen.
+#: Many times the size of the largest world, so that a world that grew is reported and not silently cut off.
 MOST_STATES = 5_000_000
 
 #: The values of a state, by the names of its fields.
@@ -95,13 +95,13 @@ PROMISES = (
     ),
 )
 
-#: Promises that a lost or an old table can't keep. Nothing else depends on the table: it may be lost.
+#: Promises that can't be kept with a lost or an old table. Nothing else depends on the table: it may be lost.
 _NEEDS_TABLE = frozenset({UNACCOUNTED})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A world, and the promises that are not made in it."""
+    """A world, and the promises that do not hold in it."""
 
     world: World
     unless: frozenset[str] = frozenset()
@@ -209,7 +209,7 @@ KNOWN_LIMITS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Explored:
-    """The checker's findings in a world: the shortest way to each broken promise, step by step."""
+    """What the checker found in a world: the shortest way to each broken promise, step by step."""
 
     states: int
     is_exhaustive: bool
@@ -217,7 +217,7 @@ class Explored:
 
 
 def explore(world: World, promises: frozenset[str], *, to_the_end: bool = True) -> Explored:
-    """Look at every state of a world; or, not `to_the_end`, until a promise is broken."""
+    """Look at every state of a world, or only until a promise is broken if not `to_the_end`."""
     is_over = False
 
     def holds(promise: Promise, state: Fields) -> bool:
@@ -247,7 +247,7 @@ def explore(world: World, promises: frozenset[str], *, to_the_end: bool = True) 
 
 
 def can_always_end(world: World) -> list[str] | None:
-    """A way to a state from which no letter can be done or parked any more; None where there is none.
+    """A way to a state from which some letter can never be done or parked any more; None if there is no such state.
 
     A state in which all the messages of the world are used up counts as an end.
     """
@@ -272,7 +272,7 @@ def can_always_end(world: World) -> list[str] | None:
     return None if found["holds"] else [step["label"] for step in found["counterexample"][1:]]
 
 
-#: Worlds in which it is shown that every state can still end well. The checker takes 200,000 states for that.
+#: Worlds in which the checker shows that every state can still end well. It takes up to 200,000 states for that.
 PROGRESS = (
     World(name="progress: standard"),
     World(name="progress: FIFO", kind=Kind.FIFO, faults=0, letters=2, messages=4),

@@ -4,15 +4,16 @@
      ▲                       │ ▲                                                        │
      └──give the lease back──┘ └── delete ◄── record ◄── send ◄── announce (FIFO) ◄─────┘
 
-A state holds the messages and where each of them is, the state table, the lease, and two workers: passes, or a pass and
-a person. A step is one call with one of its endings: done, refused, done with its answer lost, done twice. Other steps
-are the world's: a worker dies, time passes, the consumer tries a message, the table is lost.
+A state holds the messages and where each of them is, the state table, the lease, and two workers: two passes, or a pass
+and a person. A step is one call with one ending: done, refused, done but its answer lost, or done twice. The world
+takes the other steps: a worker dies, time passes, the consumer tries a message, the table is lost.
 
-**The judgement is free.** Whatever its record says, a letter may go, be parked or stay, and the checker tries each: the
-promises hold for every judgement, today's and any later one. Only what the ledger forces is forced, see `_choices`.
+**The judgement is free.** Whatever its record says, a letter may go, be parked or stay, and the checker tries each. So
+the promises hold for every judgement, today's and any later one. The model forces only what the ledger forces, see
+`_choices`.
 
-**The ledger is the real one**: `proof.ledger` calls the code that the function runs. The model has its own account only
-of what is outside of it: SQS, DynamoDB, targets, time.
+**The ledger is the real one**: `proof.ledger` calls the code that the function runs. The model itself describes only
+what is outside of that code: SQS, DynamoDB, targets, time.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ from smart_redriver.engine.triage.decision import (
 )
 from smart_redriver.engine.triage.ordered import Fate, known_fate
 
-#: Ticks of a worker's life, which the lease covers. In its last one a worker begins nothing new.
+#: Ticks of a worker's life, which the lease covers. In the last one a worker begins nothing new.
 LIFE = 2
 
-#: Promises about steps, as a state remembers that they were broken.
+#: Promises about steps. A state remembers which of them were broken.
 REPEATED = "a known send is repeated"
 OVERTAKEN = "a letter overtakes an earlier one of its group"
 UNACCOUNTED = "a letter leaves and nobody can account for it"
@@ -72,7 +73,7 @@ class Mistake(Enum):
 
 
 class Trick(Enum):
-    """A trick that the world may play on the protocol, each time for one of a world's faults."""
+    """A trick that the world may play on the protocol. Each time it uses up one of the world's faults."""
 
     LOST_TABLE = "the table is lost"
     OLD_TABLE = "an old table is restored"
@@ -87,10 +88,10 @@ class World:
     """The world that is explored.
 
     Attributes:
-        messages: the most that there ever are; nothing more is sent then.
-        redrives: the most that a letter is redriven.
-        faults: how often a call is refused, loses its answer or is repeated, and the world plays a trick.
-        carries_metadata: messages have room for their metadata; else the ledger keeps it.
+        messages: the most messages that there ever are; after that nothing more is sent.
+        redrives: how often a letter is redriven at most.
+        faults: how often a call is refused, loses its answer or is repeated, or the world plays a trick.
+        carries_metadata: messages have room for their metadata; if not, the ledger keeps it.
 
     """
 
@@ -107,7 +108,7 @@ class World:
 
     @property
     def renews(self) -> bool:
-        """Whether a letter can be sent to the DLQ once more, for a new clock: `ports.renewing`."""
+        """Whether a letter can be sent to the DLQ once more, to restart its retention: `ports.renewing`."""
         return self.kind in (Kind.STANDARD, Kind.TARGETS) and self.carries_metadata
 
     @property
@@ -128,11 +129,11 @@ class State(NamedTuple):
     """One state of the world.
 
     Attributes:
-        done: letters that the consumer was done with, or that a person deleted.
+        done: letters that the consumer finished, or that a person deleted.
         table: the item under each message's id.
-        holder, lasts: whose lease it is, and for how many ticks.
-        late: a dead worker's call that may still be carried out, and its worker.
-        backup: the table as it was once.
+        holder, lasts: who holds the lease, and for how many more ticks.
+        late: a dead worker's call that may still be carried out, and the worker's number.
+        backup: an earlier copy of the table.
         swallows: the sends that a FIFO queue remembers for five minutes, each with the message that it became.
         broken: promises that a step broke.
 
@@ -154,13 +155,13 @@ class State(NamedTuple):
     broken: frozenset[str] = frozenset()
 
     def with_worker(self, number: int, worker: Worker) -> State:
-        """This state with another worker in this place."""
+        """This state with another worker at this number."""
         return self._replace(
             workers=(worker, self.workers[1]) if number == 0 else (self.workers[0], worker)
         )
 
     def without_fault(self) -> State:
-        """This state with one fault less to come."""
+        """This state with one fault fewer to come."""
         return self._replace(faults=self.faults - 1)
 
     def with_done(self, letter: int) -> State:
@@ -193,7 +194,7 @@ def _of_the_world(world: World, s: State) -> Steps:
     for message in s.source[:1] if world.is_fifo else s.source:
         yield from _consumer_tries(world, s, message)
     if s.lasts or any(one.doing != "off" for one in s.workers):
-        # A person's command ends its shift in time, unless its machine sleeps.
+        # A person's command ends its shift in time, unless the machine sleeps.
         is_late = any(
             one.left == 1 and who == "person"
             for one, who in zip(s.workers, world.workers, strict=True)
@@ -259,7 +260,7 @@ def _after_late_call(world: World, s: State, worker: Worker, number: int) -> Sta
 
 
 def _tricks(world: World, s: State) -> Steps:
-    """Yield the events that happen by themselves; each costs one fault."""
+    """Yield the events that happen by themselves. Each costs one fault."""
     tricks = world.tricks
     if Trick.LOST_TABLE in tricks:
         yield Trick.LOST_TABLE.value, s._replace(table=(NONE,) * len(s.table))
@@ -294,7 +295,7 @@ def _of_a_worker(world: World, s: State, number: int) -> Steps:
 
 
 def _with_lease(world: World, s: State, number: int) -> State:
-    """`StateStore.acquire_lease`: granted where nobody has it, or it has expired. Each has an owner of its own."""
+    """`StateStore.acquire_lease`: granted if no one holds the lease or it has expired. Each worker is its own owner."""
     lasts = LIFE - 1 if world.mistake is Mistake.SHORT_LEASE else LIFE
     if s.late is not None and s.late[1] == number:
         s = s._replace(late=(s.late[0], NONE))
@@ -302,7 +303,7 @@ def _with_lease(world: World, s: State, number: int) -> State:
 
 
 def _given_back(world: World, s: State, number: int) -> State:
-    """`StateStore.release_lease`: only whoever has it gives it back."""
+    """`StateStore.release_lease`: only the holder gives the lease back."""
     if s.holder == number or world.mistake is Mistake.ANYBODY_GIVES_BACK:
         return s._replace(holder=NONE, lasts=0)
     return s
@@ -312,7 +313,7 @@ def _look(world: World, s: State, number: int) -> Steps:
     worker = s.workers[number]
     yield "gives the lease back", _given_back(world, s, number).with_worker(number, Worker())
     if worker.left <= 1:
-        return  # nothing is begun after the deadline: `Outflow.decide`, `Guard._read`, `Work._work`
+        return  # no worker begins anything after the deadline: `Outflow.decide`, `Guard._read`, `Work._work`
     for received in _receives(world, s):
         messages = tuple((one, s.messages[one]) for one in received)
         hand = ledger.recognised(messages, s.table, world.is_fifo)
@@ -321,9 +322,9 @@ def _look(world: World, s: State, number: int) -> Steps:
 
 
 def _receives(world: World, s: State) -> Iterator[tuple[int, ...]]:
-    """Messages that can be received together: of a FIFO queue a group from its beginning on, of others any.
+    """Messages that can be received together: the front part of a FIFO queue's group, or any messages of other queues.
 
-    A standard queue may hand a message out to two at once. Only the lease keeps workers apart.
+    A standard queue may hand a message out to two workers at once. Only the lease keeps workers apart.
     """
     if world.is_fifo:
         yield from (s.dlq[:end] for end in range(1, len(s.dlq) + 1))
@@ -335,7 +336,7 @@ def _receives(world: World, s: State) -> Iterator[tuple[int, ...]]:
 
 
 def _met(world: World, s: State, number: int) -> Steps:
-    """`Holding.mark_returns`: returns are marked, in a FIFO queue before anything is decided."""
+    """`Holding.mark_returns`: marks returns; in a FIFO queue, before anything is decided."""
     worker = s.workers[number]
     hand, marks = ledger.with_marks(worker.hand, world.is_fifo)
     marks_some = bool(marks) and world.workers[number] == "pass" and worker.hand[0].message in s.dlq
@@ -364,7 +365,7 @@ def _marked(world: World, s: State, number: int) -> Steps:
 def _decisions(
     world: World, who: str, hand: tuple[Held, ...], is_parked: bool, has_room: bool
 ) -> tuple[tuple[Held, ...], ...]:
-    """All that may become of letters in hand, those left out that stay."""
+    """All possible decisions on the letters in hand. Letters that are left out stay."""
     cases = [ledger.case_of(one, world.is_fifo) for one in hand]
     if is_parked or who == "person":
         return tuple(_by_themselves(world, who, hand, cases, is_parked, has_room))
@@ -380,7 +381,7 @@ def _decisions(
 
 
 def _choices(world: World, case: Case, has_room: bool) -> Iterator[Decision]:
-    """Decisions that may be made on a letter of the DLQ: all but what the ledger forbids (`triage`, `ordered.fate`)."""
+    """Possible decisions on a letter in the DLQ: all but those that the ledger forbids (`triage`, `ordered.fate`)."""
     fate = known_fate(case.entry) if case.is_kept and case.entry else None
     is_presumed = case.is_kept and fate is None
     if case.is_replaced or fate is Fate.DONE:
@@ -405,7 +406,7 @@ def _by_themselves(
     is_parked: bool,
     has_room: bool,
 ) -> Iterator[tuple[Held, ...]]:
-    """Acts of a person on letters, and of a pass on parked ones. Those that are out of reach stay: `out_of_reach`."""
+    """Acts of a person on letters, and of a pass on parked ones. Letters that are out of reach stay: `out_of_reach`."""
     discards = {one.message_id: "discard" for one in cases if one.is_replaced}
     free = [one for one in cases if not one.is_replaced and not one.is_kept]
     may_replay = all(one.redrives < world.redrives for one in free)
@@ -428,7 +429,8 @@ def _as_decided(hand: tuple[Held, ...], words: dict[str, str]) -> tuple[Held, ..
 
 # The calls of one round: `LiveExecutor.carry_out` and `send_back.forward`.
 
-#: Acts on letters, in the order of `LiveExecutor.carry_out`: each kind goes through its calls before the next.
+#: Acts on letters, in the order of `LiveExecutor.carry_out`. All calls for one kind of act come before those for the
+#: next.
 _CALLS = {
     "discard": ("delete",),
     "park": ("send", "record", "delete"),
@@ -447,7 +449,7 @@ def _calls(world: World, what: str) -> tuple[str, ...]:
         return "delete", "send", "record"
     if "send" in calls and world.mistake is Mistake.DELETE_BEFORE_RECORD:
         return "send", "delete", "record"
-    # A letter of a FIFO queue is announced, and is kept at its place.
+    # A letter of a FIFO queue is announced, and keeps its place.
     return ("announce", "send", "record") if world.is_fifo and what == "redrive" else calls
 
 
@@ -459,7 +461,7 @@ def _kinds(world: World) -> tuple[str, ...]:
 
 
 def _turn(hand: tuple[Held, ...]) -> tuple[tuple[Held, ...], tuple[Held, ...]]:
-    """The letters whose turn it is, which come first in hand, and the others."""
+    """The letters whose turn it is (those with the same fate as the first in hand), and the others."""
     what = hand[0].what
     return tuple(one for one in hand if one.what == what), tuple(
         one for one in hand if one.what != what
@@ -467,7 +469,7 @@ def _turn(hand: tuple[Held, ...]) -> tuple[tuple[Held, ...], tuple[Held, ...]]:
 
 
 def _next(world: World, s: State, number: int, hand: tuple[Held, ...], after: str = "") -> State:
-    """Go on with the call that comes after the last one, of the first kind of letters in hand."""
+    """Go on with the call after the last one, for the first kind of letters in hand."""
     for what in _kinds(world):
         turn = tuple(one for one in hand if one.what == what)
         if not turn:
@@ -485,7 +487,7 @@ def _next(world: World, s: State, number: int, hand: tuple[Held, ...], after: st
 def _let_go(
     world: World, s: State, turn: tuple[Held, ...], others: tuple[Held, ...]
 ) -> tuple[Held, ...]:
-    """The letters still in hand. Those behind one that has not left wait: `LiveExecutor._not_behind`."""
+    """The letters still in hand. Letters behind one that has not left wait: `LiveExecutor._not_behind`."""
     if not world.is_fifo or world.mistake is Mistake.REDRIVE_BEFORE_PARK:
         return others
     if turn[0].what == "redrive":
@@ -503,9 +505,9 @@ def _looks_again(s: State, number: int) -> State:
 
 
 def _announce(world: World, s: State, number: int) -> Steps:
-    """`LiveExecutor._announced`: a letter of a FIFO queue has an entry, with a salt, before it is sent."""
+    """`LiveExecutor._announced`: writes an entry, with a salt, for a letter of a FIFO queue before it is sent."""
     turn, others = _turn(s.workers[number].hand)
-    # Two first entries of a letter are never of one moment: a table was lost in between.
+    # Two first entries of one letter never have the same time: a table was lost in between.
     salt = 0 if world.mistake is Mistake.NO_SALT else 1 + s.faults
     fresh = tuple(ledger.announced(one, salt) if ledger.lacks_entry(one) else one for one in turn)
     written = [new for new, old in zip(fresh, turn, strict=True) if new != old]
@@ -542,7 +544,7 @@ def _send(world: World, s: State, number: int) -> Steps:
 def _not_sent(
     world: World, s: State, number: int, turn: tuple[Held, ...], others: tuple[Held, ...]
 ) -> State:
-    """Nothing was accepted, as far as the worker knows: the letters stay."""
+    """As far as the worker knows, nothing was accepted: the letters stay."""
     return _next(world, s, number, _let_go(world, s, turn, others))
 
 
@@ -569,7 +571,7 @@ def _is_replaced(s: State, one: Held) -> bool:
 
 
 def _sent(world: World, s: State, turn: Sequence[Held]) -> tuple[State, tuple[Held, ...]]:
-    """The destination has taken the letters. In Postgres they leave their table in the same transaction."""
+    """The destination has accepted the letters. In Postgres they leave their table in the same transaction."""
     sent = []
     for one in turn:
         key = ledger.deduplication_key(one) if world.is_fifo else None
@@ -597,13 +599,13 @@ def _sent(world: World, s: State, turn: Sequence[Held]) -> tuple[State, tuple[He
 
 
 def _record(world: World, s: State, number: int) -> Steps:
-    """`_Forwarder._record`. Where it is refused the letters are deleted all the same, and the log tells of it.
+    """`_Forwarder._record`. If the record is refused, the letters are still deleted, and the log says so.
 
-    A person's `delete` ends there: it records first, so that what is left behind is a copy to discard.
+    A person's `delete` stops then: it records first, so that a message left behind is a copy to discard.
     """
     turn, others = _turn(s.workers[number].hand)
     for one in turn:
-        if one.what == "delete":  # the letter is in the person's file by now, see `verbs.delete`
+        if one.what == "delete":  # the person's file has the letter by now, see `verbs.delete`
             s = s.with_done(one.letter)
     done = _with_records(world, s, turn)
     yield "records", _next(world, done, number, (*turn, *others), "record")
@@ -619,7 +621,7 @@ def _record(world: World, s: State, number: int) -> Steps:
 
 
 def _with_records(world: World, s: State, turn: Sequence[Held]) -> State:
-    """The table once the copies of letters were accepted: entries, and the metadata that copies can't carry."""
+    """The table after copies of letters were accepted: with entries, and with the metadata that copies can't carry."""
     keeps, settles_at_once = world.is_fifo, world.kind is Kind.TARGETS
     entries = [ledger.recorded(one, keeps=keeps, settles_at_once=settles_at_once) for one in turn]
     s = _written(s, entries)
@@ -650,14 +652,14 @@ def _delete(world: World, s: State, number: int) -> Steps:
 
 def _deleted(world: World, s: State, turn: Sequence[Held]) -> State:
     for one in turn:
-        # In Postgres a row that an accepted send has left there is a letter, and stays.
+        # In Postgres, a row that is still there after an accepted send is a letter of its own, and stays.
         if one.what == "delete" or world.kind is not Kind.POSTGRES:
             s = _gone(s, one.message)
     return s
 
 
 def _is_accounted(s: State, one: Held) -> bool:
-    """Whether the ledger says what became of the letter, or the log that this could not be recorded."""
+    """Whether the ledger says what became of the letter, or the log says that this could not be recorded."""
     entry = ledger.entry_of(s.table[ledger.key_of(one)])
     me = ledger.id_of(one.message)
     if entry is not None and (entry.has_replaced(me) or me in (entry.kept_id, entry.current_id)):
@@ -686,7 +688,7 @@ def _without(messages: tuple[int, ...], message: int) -> tuple[int, ...]:
 
 
 def _arrived(world: World, dlq: tuple[int, ...], message: int) -> tuple[int, ...]:
-    """A FIFO queue has what arrives last at its end; other queues have no order."""
+    """A message that arrives goes to the end of a FIFO queue; other queues have no order."""
     return (*dlq, message) if world.is_fifo else tuple(sorted((*dlq, message)))
 
 

@@ -1,15 +1,16 @@
-"""The protocol as a log shows it: what a function may say of letters, one event after another.
+"""The protocol as a log shows it: what a function may say about letters, one event after another.
 
     in the DLQ ──letter.redriven──► sent on ──(its copy returns, under another MessageId)
         │ ├──letter.parked, letter.renewed──► sent on
         │ └──letter.bounced, letter.held──► in the DLQ
         └──letter.discarded──► gone: sent on before, a copy that came back, or a letter that is done
 
-A letter of a FIFO queue, or of a DLQ topic in Kafka, is kept at its place, and may go again, or be parked, from there.
-A copy of it that comes back after that is discarded as sent on, though the log never had the copy go.
+A letter of a FIFO queue, or of a DLQ topic in Kafka, keeps its place, and may go again, or be parked, from there. A
+copy of it that comes back after that is discarded as sent on, though the log never showed the copy go.
 
-A log does not tell the consumer's steps, so these may come at any time. A fault is what it may not say, however the
-world went: a message that goes although the log had it go before is the repeat that the ledger prevents.
+A log does not show the consumer's steps, so these may come at any time. A fault is an event that the log may not show,
+whatever happened in the world: a message that goes although the log showed it go before is the repeat that the ledger
+prevents.
 """
 
 from __future__ import annotations
@@ -21,23 +22,23 @@ from typing import Any
 Fields = Mapping[str, Any]
 
 _LEAVES = frozenset({"letter.redriven", "letter.parked", "letter.renewed"})
-#: The counts of a report, with the events that tell of each.
+#: The counts in a report, with the events that each count covers.
 _COUNTED = {
     "redriven": ("letter.redriven",),
     "bounced": ("letter.bounced",),
     "parked": ("letter.parked",),
 }
-#: Calls whose failure may leave a send unrecorded.
+#: Calls that may leave a send unrecorded when they fail.
 _WRITES = frozenset({"BatchWriteItem"})
-#: Why a message may be deleted that was never sent on.
+#: Reasons to delete a message that was never sent on.
 _DISCARDED_UNSENT = frozenset({"SUCCEEDED", "RETURNED_COPY"})
 
 
 class TraceCheck:
-    """Takes in the events of one function's log in their order. `faults` are those that the protocol does not allow.
+    """Reads the events of one function's log in their order. `faults` are those that the protocol does not allow.
 
     Args:
-        is_disturbed: passes died, the table was lost, or a queue was restored from a backup: repeats are allowed then.
+        is_disturbed: passes died, the table was lost, or a queue was restored from a backup. Repeats are allowed then.
 
     """
 
@@ -52,7 +53,7 @@ class TraceCheck:
         self._redrives: dict[str, int] = {}
 
     def feed(self, event: str, fields: Fields, *, by: str) -> None:
-        """Take in one event of a pass or invocation, which has an id. What it tells is checked when a report comes."""
+        """Read one event of a pass or invocation, whose id is `by`. Its letters are checked when a report comes."""
         if event == "call.failed" and fields.get("call") in _WRITES:
             self._is_disturbed = True
         if event == "process.started":
@@ -64,7 +65,7 @@ class TraceCheck:
             self._finished(fields, by)
 
     def died(self, by: str) -> None:
-        """A pass ended without a report: what it did last may be told nowhere, so that repeats are allowed now."""
+        """Note that a pass ended without a report. The log may lack its last acts, so repeats are allowed now."""
         self._is_disturbed = True
         self._told.pop(by, None)
 
@@ -74,7 +75,7 @@ class TraceCheck:
             self._pending = [one for one in self._pending if one[0] != by]
             return
         keeps = self._is_topic or str(report.get("queue", "")).endswith(".fifo")
-        # Passes that are still at work have told of theirs, too, in the order in which it happened.
+        # Passes that are still at work have logged their events, too, in the order in which they happened.
         pending, self._pending = self._pending, []
         for _, event, fields in pending:
             self._letter(event, fields, keeps=keeps)

@@ -1,10 +1,10 @@
-"""The rate, in letters a second, at which the consumer gets letters: learned from what its queue holds. Pure.
+"""The rate, in letters a second, at which the consumer gets letters, learned from what its queue holds. Pure.
 
-By Little's law (https://doi.org/10.1287/opre.9.3.383), the messages that a queue holds, waiting or in flight, divided by
-those that arrive a second are the seconds that one spends in it. A consumer that is given more than it bears shows it
-there within a minute, long before anything dies: messages wait, or their failed tries hide them.
+By Little's law (https://doi.org/10.1287/opre.9.3.383), a message spends this many seconds in a queue: the messages that
+the queue holds, waiting or in flight, divided by those that arrive a second. A consumer that gets more than it can
+handle shows it there within a minute, long before anything dies: messages wait, or are hidden after failed tries.
 
-    clear, and the rate was used ─► a quarter more in ten seconds, a hundredth once some rate was too much
+    clear, and the rate was used ─► a quarter more in ten seconds, a hundredth once some rate was too high
     congested ─► nothing goes until that is over ─► a share of what was borne before
 """
 
@@ -17,85 +17,89 @@ from math import sqrt
 
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 
-#: Producers' messages a second: so few are not worth a slower redrive.
+#: Producers' messages a second. Up to this many are not worth a slower redrive.
 HARDLY_LIVE = 1.0
 
-#: Letters a second at first, where live traffic has shown nothing; and the share of it that may come on top.
+#: The first rate, in letters a second, if live traffic has shown nothing; and the share of live traffic that letters
+#: may add to it.
 FIRST = 1.0
 SHARE_OF_LIVE = 0.1
 
-#: It never falls below; beside hardly any live messages not below the first, as failures of the letters alone look alike.
+#: The rate never falls below this. With hardly any live messages it never falls below the first rate: failures of the
+#: letters alone look the same.
 LEAST = 0.05
 
-#: The rate grows by so much in ten seconds, as counts are about as old, and at most so much in a look. Where the consumer
-#: has reported of all that came to it, up to the last part of a second, it is known to bear the rate: it grows faster.
+#: The most that the rate grows at one look, and its growth in ten seconds: counts are about that old. If the consumer
+#: has reported on all letters that reached it, except those of the last part of a second, it is known to handle the
+#: rate, and the rate grows faster.
 GROWTH = 1.5
 GROWTH_IN_TEN_SECONDS = 1.25
 HEARD_WITHIN = 0.3
 
-#: A rate that is too much shows after so long: what was borne is the rate before.
+#: A rate that is too high shows within this time: the rate before that was borne.
 SHOWS_WITHIN = timedelta(seconds=30)
 
-#: Once a rate was too much, it goes on with a share of what was borne, and creeps: so much in ten seconds, slower where
-#: it comes near to that. A consumer that is fully used has messages fail or wait by chance, and it is found each time.
-#: Letters that fail alone cost no live message: beside hardly any of these it may find the limit sooner.
+#: After a rate was too high, letters go on at a share of the rate that was borne, and it creeps up: by this much in ten
+#: seconds, slower near the rate that was borne. At a fully used consumer, messages fail or wait by chance, which shows
+#: the limit each time. Letters that fail alone cost no live message: with hardly any live messages, the rate may find
+#: the limit sooner.
 SHARE_OF_BORNE = 0.65
 NEAR = 0.75
 CREEP = 1.01
 CREEP_NEAR = 1.003
 CREEP_ALONE = 1.02
 
-#: A message waits, or is in flight, for twice as long as usual and so many seconds more: the consumer has too much. So
-#: many messages more are chance, or counts that are wrong.
+#: The consumer has too much if a message waits, or is in flight, for twice as long as usual plus this many seconds.
+#: This many more messages are chance, or wrong counts.
 SURPLUS_WAIT = 3.0
 SURPLUS_IN_FLIGHT = 1.0
 SURPLUS_MESSAGES = 5
-#: A congestion is over when such a share of this surplus is left: what failed comes back at once.
+#: A congestion is over when this share of the surplus is left: failed messages come back all at once.
 SHARE_THAT_ENDS = 0.5
-#: So few deaths within seconds, where these are seen, are chance.
+#: Up to this many deaths within seconds, where they can be seen, are chance.
 SURPLUS_DEATHS = 1
 
-#: Letters fail more than usual where their share is larger by so much, and by so many standard deviations. Of letters
-#: that were tried before, a share counts at each look, and too few tell nothing.
+#: Letters fail more than usual if the share that fails is larger by this much, plus this many standard deviations. Each
+#: look weights letters that were tried before by this share. Too few letters show nothing.
 SURPLUS_FAILING = 0.15
 DEVIATIONS = 2.0
 REMEMBERED_SHARE = 0.8
 FEWEST_TO_TELL = 10
 
-#: The rate that was borne before a congestion is forgotten after this: consumers are scaled.
+#: The rate that was borne before a congestion is forgotten after this time, because consumers are scaled.
 REMEMBERED = timedelta(hours=2)
 
-#: A queue that stays full for so long although nothing goes there is not full of our letters.
+#: A queue that stays full for this long although nothing is sent there is not full of our letters.
 PATIENCE = timedelta(minutes=10)
 
-#: Producers' messages of so many minutes say how many come a second.
+#: Producers' messages of this many minutes show how many come a second.
 LIVE_MINUTES = 5
 
-#: It grows no further at a look, however long ago the last one was.
+#: At one look the rate grows as if at most this much time had passed since the last one.
 LONGEST_STEP = timedelta(minutes=1)
 
-#: While letters wait for the rate, looks follow each other so soon. Letters are dealt out until the next one, and little
-#: further: what has been sent can't be called back.
+#: How far ahead letters are dealt out, and how soon looks follow each other, while letters wait for the rate. Letters
+#: are dealt out only a little beyond the next look, because sent letters can't be called back.
 AHEAD = timedelta(seconds=15)
 LOOKS_EVERY = timedelta(seconds=10)
-#: The same where the next look is the schedule's.
+#: How far ahead if the schedule makes the next look.
 AHEAD_OF_SCHEDULE = timedelta(minutes=1)
 
-#: So long after the last letter was dealt out, what the queue holds is not ours.
+#: This long after the last letter was dealt out, what the queue holds is not ours.
 CLEARED = timedelta(minutes=5)
 
-#: Where letters can't be delayed, the next look follows so soon, and as many go at once as until then, or as since the
-#: last look, if that is no pause.
+#: If letters can't be delayed, the next look follows this soon. As many letters go at once as are due until then, or as
+#: were due since the last look, unless that was long ago.
 AHEAD_AT_ONCE = timedelta(seconds=1)
 LONGEST_AT_ONCE = timedelta(seconds=10)
 
-#: So many seconds of letters have to have been dealt out since the last look for it to tell of the rate; where looks are
-#: closer, such a share of the time: a pass takes some of it.
+#: A look shows something about the rate only if this many seconds of letters were dealt out since the last look. If
+#: looks are closer, this share of the time is enough: a pass takes some of it.
 TELLING = timedelta(seconds=10)
 TELLING_SHARE = 0.5
 
 
-#: Batches that were judged: when each was sent, how many of its letters without strikes failed, and how many were tried.
+#: Batches with a verdict: when each was sent, how many of its letters without strikes failed, and how many were tried.
 Outcomes = Sequence[tuple[datetime, int, int]]
 
 
@@ -104,15 +108,16 @@ class Rate:
     """Letters a second that go to one source queue.
 
     Attributes:
-        looked_at: when the queue was looked at last.
-        before, marked, marked_at: the rate of half a minute ago or longer, and since when there is another.
+        looked_at: when the queue was last looked at.
+        before, marked, marked_at: the rate at the mark before the last, the rate at the last mark, and when that was.
+            Marks are at least half a minute apart.
         borne, borne_at: the most that was borne before the last congestion, and when that was.
-        congested_since: nothing goes since then.
-        usual_wait, usual_in_flight: seconds that a message waits and is in flight while few of ours are there.
+        congested_since: since when no letters go because of a congestion.
+        usual_wait, usual_in_flight: seconds that a message waits and is in flight while few of our letters are there.
         live: producers' messages a second.
-        without_ours: messages that the queue held when nothing of ours was there.
-        tried, failed: letters without strikes whose outcome was told soon after they went, older ones as a part of one.
-        usual_failing: the least share of them that failed since the last congestion; None while too few were tried.
+        without_ours: messages that the queue held when none of our letters were there.
+        tried, failed: letters without strikes whose outcome was known soon after they went. Older ones count in part.
+        usual_failing: the smallest share of them that failed since the last congestion; None while too few were tried.
 
     """
 
@@ -134,25 +139,26 @@ class Rate:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether hardly any producer's message is there that could suffer."""
+        """Whether there are hardly any producers' messages that could suffer."""
         return self.live <= HARDLY_LIVE
 
     @property
     def is_congested(self) -> bool:
-        """Whether the consumer has more than it bears."""
+        """Whether the consumer has more than it can handle."""
         return self.congested_since is not None
 
 
 def ahead_at_once(
     before: Rate | None, rate: Rate, now: datetime, *, paced_until: datetime | None, handful: int
 ) -> timedelta:
-    """Return how far ahead letters go that can't be delayed.
+    """Return how far ahead letters go if they can't be delayed.
 
-    Where hardly a live message tells of the consumer, a handful goes together, so that they can be compared.
+    If hardly any live messages show how the consumer does, a handful of letters goes together, so that they can be
+    compared.
 
     Args:
         before: the rate of the last look.
-        paced_until: up to when it is used up.
+        paced_until: up to when that rate is used up.
 
     """
     since = now - before.looked_at if before is not None else AHEAD_AT_ONCE
@@ -181,30 +187,30 @@ def felt(
     """The rate after a look at the source queue.
 
     Args:
-        facts: its counts.
-        live: producers' messages in each of the last minutes; empty where they are not known.
-        used: how long letters went there at the rate, of the time since the last look.
+        facts: the queue's counts.
+        live: producers' messages in each of the last minutes; empty if they are not known.
+        used: for how much of the time since the last look letters went there at the rate.
         is_closed: the circuit lets letters flow.
         are_out: letters of ours may be in the queue.
         were_too_many: some letters of a batch succeeded and many failed, as if they had been too many at once.
         comes_back: the consumer was down until now, and the next letters may be too many for it.
-        flaps: the consumer is known to be up and down.
-        unheard: letters that have come to the consumer, of which it has reported nothing; None where it does not report.
-        outcomes: what became of letters since the last look.
+        flaps: the consumer is known to go up and down.
+        unheard: letters that reached the consumer and that it has not reported on; None if it does not report.
+        outcomes: the outcomes of letters since the last look.
 
-    Returns None where hardly a message is there that could suffer, and the letters have not either: then verdicts are
-    enough.
+    Returns None if there are hardly any messages that could suffer, and the letters have not suffered either: then
+    verdicts are enough.
 
     """
     is_quiet = _live_per_second(live) <= HARDLY_LIVE
     is_unseen = unheard is None and facts.dying is None
     if is_quiet and flaps and is_unseen:
-        # A consumer that is down looks full, too: its letters would wait for nobody's sake.
+        # The queue of a consumer that is down looks full, too: letters would wait, and nobody would gain by it.
         return None
-    # Where it reports, that tells of each window before the next one.
+    # A consumer that reports shows the effect of each window before the next one.
     is_at_risk = comes_back and is_unseen
     if rate is None:
-        # Where looks are seconds apart anyway, a rate costs no more than seconds.
+        # If looks are seconds apart anyway, a rate costs only seconds.
         begins = were_too_many or is_at_risk or not is_quiet or facts.dying is not None
         return _first(live, 0 if are_out else _held(facts), now) if begins else None
     use = _Use(used, since_last_look=now - rate.looked_at, unheard=unheard)
@@ -220,30 +226,30 @@ def felt(
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """How long letters went at a rate, of the time since the last look; negative: how long ago they ended."""
+    """For how much of the time since the last look letters went at a rate; negative: how long ago they ended."""
 
     lasted: timedelta
     since_last_look: timedelta
     unheard: float | None = None
 
     def is_heard_of(self, rate: Rate) -> bool:
-        """Whether the consumer has reported of all letters that have come to it, but for the very last ones."""
+        """Whether the consumer has reported on all letters that reached it, except for the very last ones."""
         return self.unheard is not None and self.unheard <= 1 + HEARD_WITHIN * rate.per_second
 
     @property
     def is_telling(self) -> bool:
-        """Whether letters went at the rate for long enough to tell of it."""
+        """Whether letters went at the rate for long enough to show its effect."""
         return self.lasted >= min(TELLING, TELLING_SHARE * self.since_last_look)
 
     @property
     def is_cleared(self) -> bool:
-        """Whether they went so long ago that none of them is in the queue."""
+        """Whether letters went so long ago that none of them is in the queue."""
         return self.lasted <= -CLEARED
 
     def may_show(self, rate: Rate) -> bool:
         """Whether the queue may show what the rate did to it.
 
-        A rate shows a while after letters went at it. By then the window may be full, and nothing goes.
+        The effect shows a while after letters went at the rate. By then the window may be full, and no letters go.
         """
         return self.is_telling or (rate.marked_at is not None and not self.is_cleared)
 
@@ -257,7 +263,7 @@ def _learned(rate: Rate, facts: QueueFacts, now: datetime, use: _Use, *, is_clos
     if is_closed and not rate.is_congested and _fails_more(rate):
         return _congested(rate, now, held=_held(facts), is_ours=True)
     if not is_closed and use.may_show(rate) and rate.before and facts.dying is not None:
-        # It may have been too much for a consumer that is down since.
+        # The rate may have been too high for a consumer that went down since.
         return _gone_on(_with_borne(rate, now))
     if rate.is_congested or not is_closed:
         return _gone_on(rate)
@@ -277,7 +283,10 @@ def _first(live: Sequence[int], without_ours: int, now: datetime) -> Rate:
 
 
 def _live_per_second(live: Sequence[int]) -> float:
-    """Producers' messages a second: in the busiest minute but one, in which what died may have been sent all at once."""
+    """Producers' messages a second in the second-busiest minute.
+
+    In the busiest minute, messages that died may have been sent all at once.
+    """
     return sorted(live)[-2] / 60 if len(live) > 1 else 0.0
 
 
@@ -290,19 +299,20 @@ def _held(facts: QueueFacts) -> int:
 
 
 def _told(rate: Rate, live: Sequence[int], now: datetime) -> Rate:
-    """The rate with what is known of live messages now, and without what is too long ago."""
+    """The rate with what is now known about live messages, and without what is too old."""
     if rate.borne_at is not None and now > rate.borne_at + REMEMBERED:
         rate = replace(rate, borne=None, borne_at=None)
     return replace(rate, looked_at=now, live=_live_per_second(live) if live else rate.live)
 
 
 def _is_crowded(rate: Rate, facts: QueueFacts, arrives: float) -> bool:
-    """Whether more messages wait or are in flight than usual, of so many that arrive a second."""
+    """Whether more messages than usual wait or are in flight, for this many arrivals a second."""
     share = SHARE_THAT_ENDS if rate.is_congested else 1.0
     usual = 2 * rate.without_ours
     waits = arrives * SURPLUS_WAIT
     if rate.is_quiet:
-        # All that is dealt out ahead may wait, as some consumers poll at intervals: hardly anybody waits behind it.
+        # All letters dealt out ahead may wait, as some consumers poll at intervals. Hardly any live message waits
+        # behind them.
         waits = rate.per_second * AHEAD.total_seconds()
     waits = share * (SURPLUS_MESSAGES + waits) + 2 * arrives * rate.usual_wait
     in_flight = (
@@ -318,7 +328,7 @@ def _is_crowded(rate: Rate, facts: QueueFacts, arrives: float) -> bool:
 
 
 def _with_outcomes(rate: Rate, outcomes: Outcomes, now: datetime) -> Rate:
-    """The rate with what became of letters that went at about this rate."""
+    """The rate with the outcomes of letters that went at about this rate."""
     since = max(now - SHOWS_WITHIN, rate.borne_at or now - SHOWS_WITHIN)
     fresh = [(failed, tried) for sent_at, failed, tried in outcomes if sent_at >= since]
     failed = REMEMBERED_SHARE * rate.failed + sum(one for one, _ in fresh)
@@ -330,7 +340,7 @@ def _with_outcomes(rate: Rate, outcomes: Outcomes, now: datetime) -> Rate:
 
 
 def _fails_more(rate: Rate) -> bool:
-    """Whether more of the letters fail than at a lower rate: of poison, as many do at any."""
+    """Whether more of the letters fail than at a lower rate. Poison pills fail at any rate alike."""
     usual = rate.usual_failing
     if usual is None or rate.tried < FEWEST_TO_TELL:
         return False
@@ -340,7 +350,7 @@ def _fails_more(rate: Rate) -> bool:
 
 
 def _with_usual(rate: Rate, facts: QueueFacts, arrives: float, *, is_cleared: bool) -> Rate:
-    """The rate with what is learned of the queue while few of our letters are there, or none."""
+    """The rate with what the queue shows while it holds few of our letters, or none."""
     if is_cleared:
         rate = replace(rate, without_ours=(rate.without_ours + _held(facts)) // 2)
     if not arrives:
@@ -354,7 +364,7 @@ def _with_usual(rate: Rate, facts: QueueFacts, arrives: float, *, is_cleared: bo
 
 
 def _gone_on(rate: Rate) -> Rate:
-    """The rate to go on with after a congestion, or an outage: a share of what was borne."""
+    """The rate to go on with after a congestion or an outage: a share of what was borne."""
     goes_on = rate.per_second
     if rate.borne is not None:
         least = FIRST if rate.is_quiet else LEAST
@@ -373,7 +383,7 @@ def _gone_on(rate: Rate) -> Rate:
 
 
 def _growth(rate: Rate, use: _Use) -> float:
-    """What the rate is multiplied by after a look."""
+    """The factor by which the rate grows after a look."""
     if rate.borne is None:
         growth = GROWTH if use.is_heard_of(rate) else GROWTH_IN_TEN_SECONDS
     else:
@@ -383,7 +393,7 @@ def _growth(rate: Rate, use: _Use) -> float:
 
 
 def _creep(rate: Rate, borne: float) -> float:
-    """The growth in ten seconds once a rate was too much; beyond what was borne, that was more than it seemed."""
+    """The growth in ten seconds after a rate was too high. Beyond `borne`, the consumer handles more than it seemed."""
     is_far = rate.per_second < NEAR * borne
     if rate.is_quiet:
         return GROWTH_IN_TEN_SECONDS if is_far else CREEP_ALONE
@@ -398,7 +408,7 @@ def _grown(rate: Rate, use: _Use, now: datetime) -> Rate:
 
 
 def _with_borne(rate: Rate, now: datetime) -> Rate:
-    """The rate with what was borne: less than what was too much, and than what went where it did not grow since then."""
+    """The rate with what was borne: between the rate before and the one that was too high, or a share of the latter."""
     borne = sqrt(rate.before * rate.per_second) or SHARE_OF_BORNE * rate.per_second
     return replace(rate, borne=borne, borne_at=now)
 
@@ -410,7 +420,7 @@ def _congested(rate: Rate, now: datetime, *, held: int, is_ours: bool) -> Rate:
         return replace(rate, congested_since=now)
     if now < rate.congested_since + PATIENCE:
         return rate
-    # Nothing went since, and it is still there: it is not ours.
+    # No letters went since, and the messages are still there: they are not ours.
     return replace(
         rate,
         congested_since=None,

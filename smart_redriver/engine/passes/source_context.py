@@ -1,6 +1,6 @@
-"""One source queue in a pass: its circuit, what it lets through, and the batch that this makes.
+"""One source queue in a pass: its circuit, what it lets through, and the batch that results.
 
-Several queues can share a DLQ. Each has a context of its own, so that nobody's healthy neighbour testifies for it.
+Several queues can share a DLQ. Each has its own context, so that a healthy neighbour can't testify for it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from smart_redriver.engine.triage.cause_gate import CauseGate
 from smart_redriver.engine.triage.decision import Decision
 from smart_redriver.engine.triage.triage import Terms
 
-#: The last minutes of the metrics that tell whether live messages still come.
+#: How many of the last minutes of metrics show whether live messages still come.
 LATELY = 5
 
 #: Returns seen, by the batch that they come from and whether the letter was a suspect.
@@ -63,7 +63,7 @@ Returns = Counter[tuple[int, bool]]
 
 @dataclass(kw_only=True)
 class SourceContext:
-    """A source, its circuit, and what the pass knows and does of it. `roll` jitters its cool-down."""
+    """A source, its circuit, and what the pass knows about it and does with it. `roll` jitters the cool-down."""
 
     source: Source
     keeper: CircuitKeeper
@@ -104,7 +104,7 @@ class SourceContext:
 
     @property
     def known_facts(self) -> QueueFacts:
-        """The source queue's facts; they are asked for before anything needs them."""
+        """The source queue's facts. The pass asks for them before anything needs them."""
         assert self.facts is not None  # noqa: S101
         return self.facts
 
@@ -117,19 +117,19 @@ class SourceContext:
         return self.source.time_to_fail(self.known_facts, self.settings.max_receive_count)
 
     def counted_since(self) -> datetime | None:
-        """Return when the metrics begin to tell more about batches whose letters are kept."""
+        """Return from when on the metrics may show more about batches whose letters are kept."""
         return min(
             (one.sent_at for one in self.circuit.counted_batches if not one.is_over), default=None
         )
 
     def sent_lately(self) -> list[tuple[datetime, datetime, int]]:
-        """Batches without a verdict of which it is known what was sent: from when to when, and how many letters."""
+        """Complete batches without a verdict: when each was sent, by when it was tried, and how many letters it has."""
         return [
             (one.sent_at, one.tried_by, one.size) for one in self.circuit.pending if one.is_complete
         ]
 
     def wants_metrics(self, *, has_letters: bool) -> bool:
-        """Whether the source's metrics can move anything."""
+        """Whether the source's metrics can change anything."""
         if self.is_paused or self.source.settles_at_once:
             return False
         if self.circuit.pending or self.circuit.left_failing:
@@ -138,18 +138,18 @@ class SourceContext:
         return has_letters and (is_open or self.counted_since() is not None)
 
     def may_have_returns(self, now: datetime) -> bool:
-        """Whether letters that were sent can be in the DLQ again, and nobody knows of all yet."""
+        """Whether letters that were sent can be in the DLQ again, and not all of them are known yet."""
         return any(
             one.seen_again < one.size and now >= one.first_try_at + self.time_to_fail()
             for one in self.circuit.pending
         )
 
     def has_looked_back(self, now: datetime) -> bool:
-        """Whether a pass within this minute has looked for returns: the metrics tell no more than they did then."""
+        """Whether a pass within this minute has looked for returns: the metrics show no more than they did then."""
         return self._batch_of_this_minute(now) is not None
 
     def has_returns(self) -> bool:
-        """Whether the metrics say that the source queue has lost messages to the DLQ, of which not all were seen."""
+        """Whether the metrics show that the source queue lost more messages to the DLQ than were seen there."""
         return any(
             account.moved > one.seen_again
             for one in self.circuit.pending
@@ -158,20 +158,20 @@ class SourceContext:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether hardly any live messages came lately that letters could be compared with."""
+        """Whether hardly any live messages came lately to compare letters with."""
         live = sum(self._live_minutes()[-LATELY:])
         return self.metrics is not None and live < FEWEST_LIVE_SUCCESSES
 
     def compares(self, letters: int, now: datetime) -> bool:
-        """Whether most letters of a quiet DLQ may go, suspects among them: which go together is decided of all at once.
+        """Whether most letters of a quiet DLQ may go, suspects included: one decision then says which go together.
 
-        Beside live messages they are compared with these.
+        If there are live messages, letters are compared with those.
         """
         was_quiet = sum(self._live_minutes()) < FEWEST_LIVE_SUCCESSES
         return was_quiet and self.circuit.has_suspects and 2 * self.allow(now).limit >= letters
 
     def allow(self, now: datetime) -> Permit:
-        """Return what the circuit lets through now: nothing while its consumer has more than it bears."""
+        """Return what the circuit lets through now: nothing while the consumer has more than it can handle."""
         if self.is_paused:
             return Permit(limit=0, reason="paused")
         permit = self._permit_of_circuit(now)
@@ -184,7 +184,7 @@ class SourceContext:
         return replace(permit, limit=0, reason=reason)
 
     def _permit_of_circuit(self, now: datetime) -> Permit:
-        """The permit by circuit and metrics, remembered while these do not change."""
+        """The permit by circuit and metrics, cached while these do not change."""
         circuit, metrics, at = self._allowed_by
         if circuit is not self.circuit or metrics is not self.metrics or at != now:
             self._allowed_by = self.circuit, self.metrics, now
@@ -193,9 +193,9 @@ class SourceContext:
         return self._allowed
 
     def felt(self, now: datetime) -> Rate | None:
-        """Return what the consumer bears, after a look at its queue.
+        """Return the rate that the consumer can handle, after a look at its queue.
 
-        None where hardly a producer's message is there to suffer, or where there is no queue to look at.
+        None if there are hardly any producers' messages that could suffer, or if there is no queue to look at.
         """
         facts, circuit = self.facts, self.circuit
         if facts is None or self.source.settles_at_once:
@@ -219,13 +219,13 @@ class SourceContext:
         )
 
     def _outcomes(self) -> list[tuple[datetime, int, int]]:
-        """What became of the letters of the batches that were judged in this pass."""
+        """The outcomes of letters whose batches got a verdict in this pass."""
         judged = [one for one in self.rulings if one.judgement.verdict is not None]
         told = [(one.batch.sent_at, one.evidence) for one in judged]
         return [(at, known.failed, known.failed + known.succeeded) for at, known in told]
 
     def _unheard(self, now: datetime) -> float | None:
-        """Letters that have come to the consumer, of which it has reported nothing; None where it does not report."""
+        """Letters that reached the consumer and that it has not reported on; None if it does not report."""
         circuit = self.circuit
         if not expects_reports(circuit, now):
             return None
@@ -236,11 +236,11 @@ class SourceContext:
 
     @property
     def waits_for_rate(self) -> bool:
-        """Whether a rate holds for letters that can't be delayed: they wait where they are, for the next look."""
+        """Whether a rate holds back letters that can't be delayed: they stay where they are until the next look."""
         return self.circuit.rate is not None and not self.source.longest_delay
 
     def looks_again_after(self) -> timedelta | None:
-        """Return how soon a look may let letters go that wait for the rate alone; None where none does."""
+        """Return how soon a look may release letters that wait only for the rate; None if there are none."""
         rate, admission = self.circuit.rate, self.admission
         if rate is None or not self.is_flowing:
             return None
@@ -251,7 +251,7 @@ class SourceContext:
         return LOOKS_EVERY
 
     def feels_anew(self, now: datetime) -> bool:
-        """Whether its consumer has begun to have more than it bears."""
+        """Whether the consumer has just begun to have more than it can handle."""
         known, felt_now = self.circuit.rate, self.felt(now)
         return bool(known and felt_now and felt_now.is_congested and not known.is_congested)
 
@@ -267,7 +267,7 @@ class SourceContext:
         return tuple(max(0, sent - ours[at]) for at, sent in counted[-LIVE_MINUTES:])
 
     def judged(self, now: datetime) -> tuple[Circuit, tuple[Ruling, ...]]:
-        """The circuit after every verdict that can fall now, and the verdicts."""
+        """The circuit after every verdict that can be reached now, and the rulings."""
         circuit = judging.judge_left_failing(
             self.circuit, self._since_failure(), self.settings, now, self.roll
         )
@@ -295,14 +295,14 @@ class SourceContext:
         )
 
     def _since_failure(self) -> Account | None:
-        """The metrics from the minute after that in which the last failure was counted."""
+        """The metrics from the minute after the one in which the last failure was counted."""
         failed_at = self.circuit.failed_at
         if self.metrics is None or failed_at is None:
             return None
         return self.metrics.account(failed_at + PERIOD)
 
     def count_returns(self, cases: Sequence[Case], now: datetime) -> Returns:
-        """The returns among letters of this queue that no pass has charged to the circuit yet."""
+        """The returns among this queue's letters that no pass has charged to the circuit yet."""
         returns: Returns = Counter()
         for case in cases:
             if case.batch is not None and case.is_unseen_return(self.keeper.version):
@@ -313,7 +313,7 @@ class SourceContext:
         return returns
 
     def heard(self, processed: ProcessedReports, now: datetime) -> None:
-        """Note what the consumer has reported of the batches that are out, and of the letters of a cause."""
+        """Note what the consumer has reported on the batches that are out, and on the letters of a cause."""
         name = self.source.name
         told = {batch: one for (queue, batch), one in processed.heard.items() if queue == name}
         recovered = {c: sent for (queue, c), sent in processed.recovered.items() if queue == name}
@@ -326,13 +326,13 @@ class SourceContext:
 
     @property
     def has_left_behind(self) -> bool:
-        """Whether a pass died before it could write what it sent, and the source knows that."""
+        """Whether a pass died before it could write what it sent, and the source can count that."""
         return isinstance(self.source, CountsSent) and not all(
             one.is_complete for one in self.circuit.pending
         )
 
     def complete_left_behind(self) -> None:
-        """Complete the batches of passes that died; the lease is ours, so that none is being filled.
+        """Complete the batches of passes that died. This pass has the lease, so no other pass is filling them.
 
         Raises CallFailed.
         """
@@ -345,11 +345,11 @@ class SourceContext:
         self.keeper.change(circuit)
 
     def charge_later(self, returns: Returns) -> None:
-        """Returns that were met while letters went out; they are charged with what was sent."""
+        """Keep returns that were found while letters went out, to be charged with what was sent."""
         self._late += returns
 
     def open_gate(self, now: datetime, *, goes_on: bool = True) -> None:
-        """Let through what the circuit allows from now on; `goes_on`: there is time for another look soon."""
+        """Let through what the circuit allows from now on. `goes_on`: there is time for another look soon."""
         before, rate = self.circuit.rate, self.felt(now)
         self.keeper.change(replace(self.circuit, rate=rate))
         self.permit = self.allow(now)
@@ -362,12 +362,13 @@ class SourceContext:
                 handful=self.settings.initial_window,
             )
         elif rate is not None:
-            # Sent letters can't be called back: they are dealt out until the next look, and no further.
+            # Sent letters can't be called back, so they are dealt out only until the next look.
             self.ahead = AHEAD if goes_on else AHEAD_OF_SCHEDULE
         if rate is not None and not self.is_flowing:
             # No look follows within seconds, see `looks_again_after`.
             self.ahead = AHEAD_OF_SCHEDULE
-        # A look a minute meets more letters than it lets go: returns among them are strikes, and have last chances.
+        # With one look a minute, a pass meets more letters than it lets go: returns among them are strikes, and have
+        # last chances.
         bound = None if self.ahead == AHEAD_OF_SCHEDULE else self.ahead
         self._gate = CauseGate(self.circuit, self.settings, self.roll)
         self.admission = Admission(
@@ -381,13 +382,13 @@ class SourceContext:
             can_delay=bool(self.source.longest_delay),
             ahead=bound,
         )
-        # No more is announced than can go: of a pass that dies, all that was announced is out until it is due.
+        # Announce no more than can go. If the pass dies, all that was announced counts as out until it is due.
         self.permit = replace(self.permit, limit=min(self.permit.limit, self.admission.room))
 
     def _awaits_suspects(self, now: datetime) -> bool:
         """Whether suspects may come, which need letters without strikes to be compared with.
 
-        The source queue holds letters that the verdicts on their batches did not wait for, or they are hidden.
+        They may be hidden, or the source queue holds letters whose batches got a verdict without them.
         """
         hidden_until = self.circuit.suspects_until
         if hidden_until is not None and now < hidden_until:
@@ -411,11 +412,11 @@ class SourceContext:
     def destination(
         self, now: datetime, latest: datetime, save: Callable[[Circuit], None]
     ) -> Destination:
-        """Return where letters go: in the batch of this pass, announced in the circuit before its first letter is sent.
+        """Return where letters go: the batch of this pass, announced in the circuit before its first letter is sent.
 
         Args:
-            latest: when the pass has stopped by itself.
-            save: writes the circuit, or in a dry run goes on with it.
+            latest: when the pass will have stopped by itself.
+            save: writes the circuit, or in a dry run only goes on with it.
 
         """
         if self._batch is None:
@@ -438,7 +439,10 @@ class SourceContext:
         )
 
     def _batch_of_this_minute(self, now: datetime) -> Batch | None:
-        """Return the batch that a look within this minute has begun: the metrics can't tell the letters of one minute apart."""
+        """Return the batch that a look within this minute began.
+
+        The metrics can't tell the letters of one minute apart.
+        """
         is_paced = self.circuit.rate is not None and bool(self.source.longest_delay)
         if not is_paced or self.permit.is_trial or expects_reports(self.circuit, now):
             return None
@@ -452,7 +456,7 @@ class SourceContext:
         self._sendings += sendings
 
     def after_sending(self, circuit: Circuit, now: datetime) -> Circuit:
-        """The circuit with the batch completed, late returns charged and a refusal counted."""
+        """The circuit with the batch completed, late returns charged, and a refusal counted."""
         if self._batch is not None and self._is_ours(circuit.pending_batch(self._batch.id)):
             circuit = self._completed(circuit, self._batch, now)
         circuit = judging.charge(circuit, self._late)
@@ -468,7 +472,7 @@ class SourceContext:
         return circuit
 
     def _is_ours(self, batch: Batch | None) -> bool:
-        """Whether it is the batch of this pass: one that won the race of two announced another under the same id."""
+        """Whether this is the batch of this pass. The winner of a race announces another one under the same id."""
         return (
             batch is not None and self._batch is not None and batch.sent_at == self._batch.sent_at
         )
