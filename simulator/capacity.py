@@ -1,4 +1,4 @@
-"""The capacity of a consumer in one step of the world: how many messages it takes, and which of them fail for it."""
+"""The capacity of a consumer in one step of the world: how many messages it takes, and which of them then fail."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from random import Random
 
 from simulator.consumers import Beyond, Consumer, Scaling
 
-#: A consumer that fell over is down for so long.
+#: How long a consumer that fell over is down.
 FALLEN = timedelta(minutes=10)
 
-#: Messages of one invocation at most.
+#: The most messages in one invocation.
 BATCH = 10
 
 
 class Capacity:
-    """A consumer's capacity as time goes by. Its chance is its own, and changes no message's lot elsewhere.
+    """A consumer's capacity over time. It draws its own random numbers, and so changes no message's lot elsewhere.
 
     Attributes:
         falls: when the consumer fell over.
@@ -35,28 +35,28 @@ class Capacity:
 
     @property
     def takes_all(self) -> bool:
-        """Whether it takes what it can't bear, too."""
+        """Whether it also takes messages that it can't handle."""
         return bool(self._per_second) and self._beyond is not Beyond.WAIT
 
     def is_fallen(self, elapsed: timedelta) -> bool:
-        """Whether it had fallen over then, and was not up again."""
+        """Whether it fell over before then and was still down."""
         return any(fell <= elapsed < fell + FALLEN for fell in self.falls)
 
     def room(self, step: timedelta, waiting: int) -> float:
-        """How many messages it takes in this step, of so many that wait."""
+        """How many messages it takes in this step, if this many wait."""
         room = math.inf
         if self._per_second and not self.takes_all:
             room = self._bears(step)
         return min(room, self._lambda.room(step, waiting)) if self._lambda else room
 
     def overloaded(self, tries: int, elapsed: timedelta, step: timedelta) -> Sequence[bool]:
-        """Which of the tries of this step fail because they are too many."""
+        """Which of this step's tries fail because there are too many."""
         bears, before = self._bears(step), self._offered
         self._offered = tries / step.total_seconds()
         if self._beyond is Beyond.FALL:
             if tries > bears and not self.is_fallen(elapsed):
                 self.falls.append(elapsed)
-            return [False] * tries  # one that is down fails all of them anyway
+            return [False] * tries  # a consumer that is down fails all of them anyway
         if self._beyond is Beyond.COLLAPSE and before > self._per_second:
             bears *= self._per_second / before
         done = min(tries, round(bears))
@@ -79,7 +79,7 @@ class _Concurrency:
         self._batches = float(scaling.at_first)
 
     def room(self, step: timedelta, waiting: int) -> float:
-        """Messages that it takes in this step, of so many that wait."""
+        """Messages that it takes in this step, if this many wait."""
         scaling = self._scaling
         if not waiting:
             self._batches = float(scaling.at_first)

@@ -17,19 +17,19 @@ FOURTEEN_DAYS = 1_209_600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """Conditions of the queues of a world, and of what AWS tells of them. Seconds but for the counts.
+    """Conditions of a world's queues, and of what AWS reports about them. Durations are in seconds.
 
     Attributes:
         visibility_timeout, max_receive_count: of every source queue.
         dlq_retention: of the DLQ; all other queues keep messages for 14 days.
-        count_lag_seconds: `GetQueueAttributes` tells counts up to this old.
-        count_noise: and each of them wrong by up to so many.
-        metrics_lag_seconds: CloudWatch knows a minute so long after its end.
-        lateness: what else befalls the points of CloudWatch; None where nothing does.
-        order_width: a receive from a standard queue draws at random among so many of the oldest messages.
+        count_lag_seconds: how old the counts of `GetQueueAttributes` may be.
+        count_noise: by how many each of those counts may be wrong.
+        metrics_lag_seconds: how long after its end a minute is known to CloudWatch.
+        lateness: other mishaps of CloudWatch's data points; None for none.
+        order_width: a receive from a standard queue draws at random among this many of the oldest messages.
         fifo: whether source queues, DLQ and parking lot are FIFO queues; the outcome queue never is.
-        groups: message groups that producers deal their messages to, of FIFO queues.
-        origin: what fills the DLQ. Where that is not SQS, the source queue stands for what SNS, Lambda, EventBridge or
+        groups: how many message groups producers use in FIFO queues.
+        origin: what fills the DLQ. If that is not SQS, the source queue stands for what SNS, Lambda, EventBridge or
             Scheduler tries to deliver: `max_receive_count` times, `visibility_timeout` apart.
 
     """
@@ -47,11 +47,11 @@ class Conditions:
     origin: Origin = Origin.SQS
 
     def queue_name(self, queue: str) -> str:
-        """The name that SQS knows a queue of the world by; one that is that already stays as it is."""
+        """SQS's name for a queue of the world. A name that SQS already uses stays as it is."""
         return f"{queue}{FIFO}" if self.fifo and not queue.endswith(FIFO) else queue
 
     def attributes_of(self, queue: str) -> dict[str, str]:
-        """Return the attributes that one of the world's queues is made with."""
+        """Return the attributes with which one of the world's queues is created."""
         retention = self.dlq_retention if queue == DLQ else FOURTEEN_DAYS
         made_with = {"MessageRetentionPeriod": str(retention)}
         if queue not in (DLQ, PARKING_LOT):

@@ -1,7 +1,7 @@
-"""Consumers as models: what becomes of one delivery at one moment.
+"""Consumers as models: what happens to one delivery at one moment.
 
-A model answers questions; the world's worker (`worker.py`) polls, deletes and backs off as the answers say. What
-it does not delete is left to its visibility timeout, as Lambda's event source mapping leaves it.
+A model answers questions, and the world's worker (`worker.py`) polls, deletes and backs off accordingly. Messages that
+it does not delete are left to their visibility timeout, as by Lambda's event source mapping.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def down_between(failure: timedelta, recovery: timedelta) -> Health:
 
 
 def flapping(up: timedelta, down: timedelta, phase: timedelta = timedelta()) -> Health:
-    """Up for `up`, down for `down`, again and again; at the start `phase` of the first round is over."""
+    """Up for `up`, down for `down`, again and again. The world starts at `phase` within the first round."""
     return lambda elapsed: (elapsed + phase) % (up + down) < up
 
 
@@ -53,12 +53,12 @@ def well_from(recovery: timedelta, before: Health) -> Health:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Downstream:
-    """Something that the consumer needs for some of the messages: a payment provider, one of several databases.
+    """Something that the consumer needs for some of the messages: a payment provider, or one of several databases.
 
-    Which messages need it is drawn by the world's seed and stays so for each of them.
+    The world's seed draws which messages need it, and that stays the same for each of them.
 
     Attributes:
-        health: when it is up; a delivery of a message that needs it fails while it is down, and is wasted.
+        health: when it is up; while it is down, a delivery of a message that needs it fails, and is wasted.
         share: of the letters, from 0 to 1.
         live_share: of the messages that producers send meanwhile.
 
@@ -71,11 +71,11 @@ class Downstream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Splitting:
-    """The consumer turns a redriven letter into new messages on its own queue, with the attributes it came with.
+    """The consumer turns a redriven letter into new messages on its own queue, with the letter's attributes.
 
     Attributes:
-        parts: messages by letter; 1 is a copy. They are not split again.
-        poison: those of them that are poison pills.
+        parts: messages per letter; 1 is a copy. Parts are not split again.
+        poison: how many of the parts are poison pills.
 
     """
 
@@ -85,13 +85,14 @@ class Splitting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reports:
-    """The consumer has the kit: it reports its outcomes, a batch of messages at a time. Shares are from 0 to 1.
+    """The consumer has the kit: it reports its outcomes, one batch of messages at a time. Shares are from 0 to 1.
 
     Attributes:
-        permanent: it knows poison pills for what they are, and parks each at its first try.
+        permanent: it recognises poison pills, and parks each at its first try.
         lost, twice: shares of the reports that never arrive, and that arrive twice.
-        late: share of those that arrive, each copy by itself, `late_by` after they were made.
-        garbage: share of the reports with which something comes that is none, or half of one, or about nothing here.
+        late: share of the arriving copies that arrive only `late_by` after they were made, drawn for each copy.
+        garbage: share of the reports that come with a message that is no report, is half of one, or is about nothing
+            here.
         unparked: share of the pills that the parking lot refuses: they fail, and are reported as permanent.
 
     """
@@ -106,10 +107,10 @@ class Reports:
 
 
 class Beyond(str, Enum):
-    """The fate of a consumer that is handed more messages a second than it bears.
+    """What happens when a consumer gets more messages a second than it can handle.
 
     WAIT: the messages beyond its capacity wait in the queue.
-    FAIL: it takes all of them, and the tries beyond fail.
+    FAIL: it takes all of them, and the tries beyond its capacity fail.
     COLLAPSE: it takes all of them, and finishes capacity^2 / the offered load of the step before; the rest fail.
     FALL: it is down for ten minutes.
     """
@@ -122,15 +123,15 @@ class Beyond(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaling:
-    """How Lambda's event source mapping scales: batches at work side by side.
+    """How Lambda's event source mapping scales: by batches that run concurrently.
 
     Source: AWS Lambda Developer Guide, "Configuring scaling behavior for SQS event source mappings" (standard mode).
 
     Attributes:
-        batch_seconds: a batch of ten takes so long.
-        at_first: batches side by side when messages appear on a quiet queue.
-        more_a_minute: added while messages wait.
-        limit: batches side by side at most.
+        batch_seconds: how long a batch of ten takes.
+        at_first: concurrent batches when messages appear on a quiet queue.
+        more_a_minute: batches added per minute while messages wait.
+        limit: the most concurrent batches.
 
     """
 
@@ -142,10 +143,10 @@ class Scaling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validity:
-    """Some messages are worth nothing once they are old: they fail for ever.
+    """Some messages are worth nothing once they are old: from then on they always fail.
 
     Attributes:
-        lasts: from when the producer sent the message.
+        lasts: how long a message is valid after the producer sent it.
         share: of the messages, from 0 to 1.
 
     """
@@ -159,26 +160,25 @@ class Consumer:
     """How the consumer of a source queue behaves.
 
     Attributes:
-        health: when it is up; a delivery to one that is down fails and is wasted.
-        downstream: what some of the messages need besides.
+        health: when it is up; a delivery while it is down fails and is wasted.
+        downstream: what else some of the messages need.
         failure_probability: share of deliveries that fail although it is up.
         fails_until: when chance failures end.
-        capacity_per_second: messages it works a second; 0 for no limit.
+        capacity_per_second: messages that it can process a second; 0 for no limit.
         beyond: what happens when it gets more than that.
-        scaling: how it scales; None for one that is always as large as it can be.
-        validity: which messages are worth nothing once they are old; None where none is.
-        says_alike: whatever a message fails of, its reports name the same cause.
-        polls: when it polls at all; one that is switched off sees nothing, and fails nothing.
-        backoff_seconds: after a failed delivery it hides the message for so long (`ChangeMessageVisibility`); 0 to
-            leave it to its visibility timeout.
-        deletes: how often it deletes a message that it is done with: a Lambda that does so by itself, and its event
-            source mapping again.
-        processing_seconds: it deletes a message so long after it was received.
-        whole_batches: one message that fails fails all ten that were taken with it,
-            as at a Lambda function whose event source
-            mapping does not report the failed ones.
-        splits: what becomes of a redriven letter; None when it is just done.
-        reports: what it tells the re-driver; None where it has no kit.
+        scaling: how it scales; None if it is always as large as it can be.
+        validity: which messages are worth nothing once they are old; None for none.
+        says_alike: its reports name the same cause, whatever a message failed of.
+        polls: when it polls at all; while it is switched off, it sees nothing and fails nothing.
+        backoff_seconds: how long it hides a message after a failed delivery (`ChangeMessageVisibility`); 0 to leave it
+            to its visibility timeout.
+        deletes: how often it deletes a message that is done: twice if a Lambda function deletes it, and then its event
+            source mapping.
+        processing_seconds: how long after it received a message it deletes it.
+        whole_batches: one failed message fails all ten that were taken with it, as at a Lambda function whose event
+            source mapping does not report the failed ones.
+        splits: what it turns a redriven letter into; None if the letter is just done.
+        reports: what it reports to the re-driver; None if it has no kit.
 
     """
 
@@ -200,7 +200,7 @@ class Consumer:
     reports: Reports | None = None
 
     def serves(self, elapsed: timedelta, *, needs_downstream: bool = True) -> bool:
-        """Whether it, and its downstream where that is needed, is up."""
+        """Whether it is up, and so is its downstream if the message needs that."""
         if not self.health(elapsed):
             return False
         return not (

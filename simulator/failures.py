@@ -1,4 +1,4 @@
-"""Why a consumer fails on a message: an error class for each reason, as its reports and logs have it."""
+"""Why a consumer fails on a message: one error class per reason, as its reports and logs name it."""
 
 # ruff: noqa: N818 - consumers name their errors as they like
 
@@ -6,18 +6,18 @@ from __future__ import annotations
 
 
 class Failed(Exception):
-    """The error with which a consumer fails on a message."""
+    """The error that a consumer raises when it fails on a message."""
 
 
 class DownstreamUnavailable(Failed):
-    """While the consumer is down: all that it needs is gone."""
+    """The consumer is down: everything that it needs is gone."""
 
     def __init__(self) -> None:
         super().__init__("connection refused")
 
 
 class PaymentDeclined(Failed):
-    """The failure of a message that needs a downstream while that is down; others succeed."""
+    """A message needs a downstream that is down; other messages succeed."""
 
     def __init__(self) -> None:
         super().__init__("the payment provider does not answer")
@@ -31,7 +31,7 @@ class BadOrder(Failed):
 
 
 class Flaked(Failed):
-    """By chance."""
+    """A failure by chance."""
 
     def __init__(self) -> None:
         super().__init__("timed out")
@@ -45,7 +45,7 @@ class Overloaded(Failed):
 
 
 class Expired(Failed):
-    """The failure of a message that is too old to be worth anything."""
+    """The failure of a message that is too old to be of use."""
 
     def __init__(self, body: str) -> None:
         super().__init__(f"the offer is no longer valid: {body}")

@@ -11,11 +11,11 @@ from simulator.worker import Invocation, Message, Worker
 
 
 class FifoWorker(Worker):
-    """A worker that does the messages of a group one after another, and keeps the record of their order.
+    """A worker that processes the messages of a group one after another, and records their order.
 
-    When one fails, what is behind it of its group in the batch goes back untried,
-    as Lambda's partial batch response has it for FIFO queues; other groups go on. SQS counts a receive of those, too:
-    behind a message that fails they may die without having been tried.
+    When a message fails, the later messages of its group in the batch go back untried, as with Lambda's partial batch
+    response for FIFO queues; other groups go on. SQS counts a receive of those messages, too: behind a message that
+    fails, they may die without having been tried.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

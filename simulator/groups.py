@@ -6,7 +6,7 @@ from random import Random
 
 
 class Groups:
-    """Deals messages to groups by chance, but evenly: no group has two more than another."""
+    """Deals messages to groups at random but evenly: no group has two more messages than another."""
 
     def __init__(self, count: int, rng: Random) -> None:
         self._names = [f"group-{number}" for number in range(count)]
@@ -14,7 +14,7 @@ class Groups:
         self._deck: list[str] = []
 
     def fields(self, body: str) -> dict[str, str]:
-        """A producer's further fields of a message: its group, and its body, which is its own, as deduplication id."""
+        """The other fields of a producer's message: its group, and its body (which is unique) as deduplication id."""
         if not self._deck:
             self._deck = self._rng.sample(self._names, len(self._names))
         return {"MessageGroupId": self._deck.pop(), "MessageDeduplicationId": body}

@@ -1,4 +1,4 @@
-"""A consumer at work on a table of jobs: it locks, tries, and deletes, waits or moves, as a worker in Postgres does."""
+"""A consumer at work on a table of jobs: it locks, tries, and then deletes, delays or moves, as Postgres workers do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ where id in (select id from jobs where locked_at is null and run_after <= %(now)
 returning id, payload, attempts, max_attempts
 """
 
-#: Those that have failed too often become letters, the others wait: one transaction.
+#: Jobs that have failed too often become letters, the others wait: one transaction.
 _FAIL = """
 with failed as (select * from unnest(%(jobs)s::bigint[], %(classes)s::text[], %(messages)s::text[])
                   as f(id, error_class, error_msg)),
@@ -34,7 +34,7 @@ from failed f where j.id = f.id and j.attempts < j.max_attempts
 
 
 class JobsWorker(Worker):
-    """One consumer. What it fails with waits for `waits`, as a message waits for its visibility timeout."""
+    """One consumer. A job that fails waits for `waits`, as a message waits for its visibility timeout."""
 
     def __init__(
         self,

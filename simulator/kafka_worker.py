@@ -1,4 +1,4 @@
-"""A consumer group at work on a topic: it tries each record so often in its place, then writes it to the DLQ topic."""
+"""A consumer group at work on a topic: it tries each record several times in place, then writes it to the DLQ topic."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEADERS: tuple[Header, ...] = tuple(
 
 
 class KafkaWorker(Worker):
-    """One consumer group, which commits past a record once it is done with it or has written it to the DLQ topic."""
+    """One consumer group. It commits past a record when the record is done or has been written to the DLQ topic."""
 
     def __init__(
         self,
@@ -34,13 +34,13 @@ class KafkaWorker(Worker):
         self._log = log
         self._dead_letters = dead_letters
         self._group = group
-        #: The offset that is read next, and those that are in process, by partition.
+        #: By partition: the offset to read next, and the offsets in process.
         partitions = log.bounds(self._queue)
         self._next = log.committed(group, self._queue) or dict.fromkeys(partitions, 0)
         self._in_hand: dict[Partition, set[int]] = {one: set() for one in partitions}
 
     def take_from_now_on(self) -> None:
-        """Begin behind all that there is."""
+        """Start after the last record there is."""
         self._next = {one: end for one, (_, end) in self._log.bounds(self._queue).items()}
         self._log.commit(self._group, self._next)
 
@@ -74,7 +74,7 @@ class KafkaWorker(Worker):
     def _try_in_place(
         self, message: Message, invocation: Invocation, elapsed: timedelta
     ) -> BaseException | None:
-        """Try a record until it is done or has failed so often; why it failed the last time."""
+        """Try a record until it is done or has failed too often; return why it failed the last time."""
         for _ in range(self._max_receive_count):
             self._error: BaseException | None = None
             done = len(invocation.done)
@@ -92,7 +92,7 @@ class KafkaWorker(Worker):
         self._let_go([position])
 
     def dead_record(self, position: Position, why: BaseException) -> NewRecord:
-        """The record of the DLQ topic for one that failed."""
+        """The DLQ topic's record for a record that failed."""
         failed = self._log.records[position.partition][position.offset]
         return NewRecord(
             topic=self._dead_letters,
@@ -106,7 +106,7 @@ class KafkaWorker(Worker):
         self._let_go([one["ReceiptHandle"] for one in messages])
 
     def _let_go(self, positions: Sequence[Position]) -> None:
-        """Commit past what is done with, up to the first record that is not."""
+        """Commit past what is done, up to the first record that is not."""
         for partition, offset in positions:
             self._in_hand[partition].discard(offset)
         self._log.commit(

@@ -1,4 +1,4 @@
-"""The kit for consumers in a world: its reports and what it parks are the kit's own, only time and the wire are not."""
+"""The kit for consumers in a world. Its reports and what it parks are the real kit's; time and wire are simulated."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from simulator.failures import BadOrder
 from smart_redriver.consumer import PERMANENT, Reporter
 from smart_redriver.consumer import Consumer as Author
 
-#: Lets something happen after so long.
+#: Makes something happen after this long.
 After = Callable[[timedelta, Callable[[], object]], None]
 
-#: Other messages that somebody may send to the outcome queue. None of them says anything of any letter.
+#: Other messages that someone may send to the outcome queue. None of them says anything about a letter.
 GARBAGE = (
     "not JSON",
     "[]",
@@ -31,7 +31,8 @@ GARBAGE = (
     '{"version":1,"outcomes":[{"queue":"nowhere","message_id":"0","result":"succeeded"}]}',
 )
 
-# The kit warns of each message that it parks. A consumer logs that; a simulation must not print it thousands of times.
+# The kit warns about each message that it parks. A consumer logs that; a simulation must not print thousands of
+# warnings.
 logging.getLogger("smart_redriver.consumer").addHandler(logging.NullHandler())
 
 
@@ -48,7 +49,7 @@ def reporter_of(queue: str, how: Reports, post: Post, parking_lot_url: str) -> R
 
 
 class _Unhurried(Reporter):
-    """Time stands still while it reports: a machine that is slow just then must not change what a seed plays."""
+    """Time stands still while it reports, so that a slow machine does not change what a seed plays."""
 
     deadline = 3600.0
 
@@ -61,7 +62,7 @@ class _Unhurried(Reporter):
 
 
 class Post:
-    """The SQS client of a kit: the world's, with all that befalls reports on their way."""
+    """The SQS client of a kit: the world's, with everything that can happen to reports on their way."""
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class Post:
         return self._clock.time()
 
     def send_message(self, **request: Any) -> dict[str, Any]:
-        """Take a report, or a message for the parking lot. Raises ClientError where that refuses it."""
+        """Take a report, or a message for the parking lot. Raises ClientError if the parking lot refuses it."""
         if request["QueueUrl"] != self.outcome_queue_url:
             return self._park(request)
         if self._befalls(self._how.garbage):
@@ -103,7 +104,7 @@ class Post:
         return self._sqs.send_message(**request)
 
     def _carry(self, body: str) -> None:
-        """Each copy of a report goes its own way."""
+        """Deliver one copy of a report. Each copy goes its own way."""
         if self._befalls(self._how.late):
             self._after(self._how.late_by, lambda: self._deliver(body))
         else:

@@ -13,25 +13,26 @@ from simulator.measures import Measures
 class Limits:
     """The right-hand column of the design's table of scenarios.
 
-    Nothing lost, nothing done twice, no attribute lost, no good letter parked and none left at large are limits of
-    every run unless an attribute here says otherwise; so are those of the circuit. Figures are limits of the mean over
-    the seeds. None is no limit.
+    These limits hold for every run unless an attribute here says otherwise: nothing is lost, nothing is done twice, no
+    attribute is lost, no good letter is parked, and none is left at large; so do the limits of the circuit. Figures
+    limit the mean over the seeds. None means no limit.
 
     Attributes:
         drained, good_drained, poison_parked: minutes from when the world is well until every dead letter is done or
-            rightly parked; every good one done; every poison pill parked.
-        wasted, redriven_in_outage: deliveries to a consumer that is down, and letters sent back meanwhile.
-        redriven_before_open: fewer letters than this.
+            rightly parked; until every good one is done; until every poison pill is parked.
+        wasted, redriven_in_outage: deliveries to a consumer that is down, and letters sent back during an outage.
+        redriven_before_open: fewer letters than this are redriven.
         opens: whether the circuit is ever OPEN.
         opened_within: minutes.
         closed_within: minutes from when the world is well.
-        parked_early: good letters that are parked sooner than their last chance at most; None where none may be parked.
-        live_died: producers' messages that died of redriving, of so many that were sent meanwhile:
-            0.0001 is one in 10,000.
-        live_wait: seconds by which 99 of 100 producers' messages wait longer at most.
-        falls: how often the consumer falls over at most, in any run.
-        stays_open: whether it may be OPEN at the end.
-        repeats, parks_good, leaves_some: whether letters may be done twice, parked although they are good, or be at
+        parked_early: the most good letters that may be parked before their last chance; None if none may be parked at
+            all.
+        live_died: share of the producers' messages sent meanwhile that may die because of redriving: 0.0001 is one in
+            10,000.
+        live_wait: the seconds by which redriving may lengthen the wait of 99 of 100 producers' messages.
+        falls: how often the consumer may fall over in any run.
+        stays_open: whether the circuit may be OPEN at the end.
+        repeats, parks_good, leaves_some: whether letters may be done twice; be parked although they are good; be at
             large at the end.
 
     """
@@ -56,12 +57,12 @@ class Limits:
 
     @property
     def is_about_live(self) -> bool:
-        """Whether a world in which nobody redrives has to be played beside."""
+        """Whether a world in which no one redrives has to be played for comparison."""
         return self.live_died is not None or self.live_wait is not None
 
 
 def breaches_of_run(limits: Limits, run: Measures) -> Iterator[str]:
-    """Return the limits that a single run broke, in words."""
+    """Return the limits that a single run broke, as sentences."""
     counts = {"lost": run.lost, "stripped": run.stripped}
     if not limits.repeats:
         counts["repeated"] = run.repeated
@@ -89,7 +90,7 @@ def _breaches_of_live(limits: Limits, run: Measures) -> Iterator[str]:
 
 
 def breaches_of_mean(limits: Limits, runs: Sequence[Measures]) -> Iterator[str]:
-    """Limits that the mean over runs broke, in words. A run that never got there is later than any limit."""
+    """The limits that the mean over runs broke, as sentences. A run that never got there exceeds any limit."""
     figures = (
         ("drained after", limits.drained, [run.drained_after_minutes for run in runs]),
         (

@@ -1,4 +1,4 @@
-"""Measures of a policy in a world: the figures that limits and benchmarks are about."""
+"""Measures of a policy in a world: the figures that limits and benchmarks use."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ LAST_CHANCE = timedelta(seconds=Settings().last_chance_seconds)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """The course of the circuit; None where a figure has no meaning because it was never OPEN, or is not known.
+    """The course of the circuit. A figure is None if the circuit was never OPEN, or if it is not known.
 
     Attributes:
         opened: whether it ever was OPEN.
-        opened_after_minutes: since the world began, when it first was.
+        opened_after_minutes: from the world's beginning to when it first was.
         redriven_before_open: letters sent back before that.
-        closed_after_minutes: since the world was calm, when it was CLOSED first; None when it never was again.
+        closed_after_minutes: from when the world was calm to when the circuit was first CLOSED; None if it never was
+            again.
         final_state: at the end.
 
     """
@@ -38,14 +39,15 @@ class Course:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveCost:
-    """The cost of redriving for producers' own messages: more than befell them in the same world without it.
+    """What redriving cost producers' own messages: what happened to them beyond the same world without it.
 
     Attributes:
-        sent: those that producers sent while letters were at the consumer.
-        died: those that died in the source queue while letters were at the consumer,
-            or within its visibility timeout after.
-        died_after_recovery: those of them that died when the world was calm.
-        wait_p99_seconds: from send to done, of those that were sent while letters were at the consumer and did not die.
+        sent: messages that producers sent while letters were at the consumer.
+        died: those that died in the source queue while letters were at the consumer, or within its visibility timeout
+            after that.
+        died_after_recovery: those of `died` that died when the world was calm.
+        wait_p99_seconds: from send to done, for messages that were sent while letters were at the consumer and did not
+            die.
 
     """
 
@@ -61,21 +63,21 @@ class Measures:
 
     Attributes:
         deliveries: to consumers.
-        wasted: deliveries to a consumer that was down, or of messages that needed a downstream that was.
+        wasted: deliveries to a consumer that was down, or of messages that needed a downstream that was down.
         stripped: deliveries without the attributes that the producer gave the message.
         parked_rightly, parked_wrongly: poison pills and good letters in the parking lot at the end.
         at_large: dead letters and poison pills neither done nor parked at the end.
         lost: in no queue and not done.
         repeated: done more than once.
-        drained_after_minutes: from when the world was calm until every good letter was done and every poison pill
-            parked; None when that never was so. With a good letter in the parking lot it waits for a person.
-        good_drained_after_minutes: the same, of the good letters alone.
-        poison_parked_after_minutes: the same, of the poison pills alone.
-        redriven_in_outage: letters sent back while a consumer or a downstream was down; None where SQS moves them in
-            its own time.
-        falls: how often a consumer fell over under more than it bears.
-        parked_early: good letters in the parking lot that came there sooner than `LAST_CHANCE` after they died first.
-        live: what it cost producers' messages; None where nobody asked.
+        drained_after_minutes: from when the world was calm until every good letter was done and every poison pill was
+            parked; None if that never happened. A good letter in the parking lot waits for a person.
+        good_drained_after_minutes: the same for the good letters alone.
+        poison_parked_after_minutes: the same for the poison pills alone.
+        redriven_in_outage: letters sent back while a consumer or a downstream was down; None if SQS moves them in its
+            own time.
+        falls: how often a consumer fell over because it got more than it can handle.
+        parked_early: good letters that reached the parking lot sooner than `LAST_CHANCE` after they first died.
+        live: the cost to producers' messages; None if no one asked.
         circuit: None for a policy without one.
 
     """
@@ -101,9 +103,9 @@ class Measures:
 def measure(
     world: World, policy: Policy, calm_at: timedelta, untouched: World | None = None
 ) -> Measures:
-    """The figures of a world in which a policy has been at work, and that was well from `calm_at` on.
+    """Measure a world in which a policy has been at work, and that was well from `calm_at` on.
 
-    `untouched` is the same world in which nobody redrove, for as long.
+    `untouched` is the same world, run as long without redriving.
     """
     world.spoil()
     parked, seen = set(world.parked()), world.deliveries
@@ -139,7 +141,7 @@ def measure(
 
 
 def live_cost(world: World, untouched: World, calm_at: timedelta) -> LiveCost:
-    """Return the cost of redriving to producers' messages, beside the same world in which nobody redrove."""
+    """Return the cost of redriving to producers' messages, compared with the same world without redriving."""
     busy = _Busy(world)
     died, would_have_died = (
         [
@@ -171,9 +173,9 @@ class _Busy:
 
 
 def _p99(world: World, busy: _Busy) -> float:
-    """Seconds from send to done that 99 of 100 producers' messages do not exceed.
+    """The p99 wait, in seconds from send to done, of producers' messages.
 
-    Of those that were sent while letters were at the consumer, and that never died: what dies is counted apart.
+    Only messages that were sent while letters were at the consumer and that never died: deaths are counted apart.
     """
     done, died = world.deliveries.done_at, world.deliveries.died_at
     waits = sorted(
@@ -208,7 +210,7 @@ def course(policy: Policy, world: World, calm_at: timedelta = timedelta()) -> Co
 
 
 def _minutes_until_last(times: Iterable[timedelta | None], calm_at: timedelta) -> float | None:
-    """Minutes from `calm_at` to the last of these times; None when one of them never came."""
+    """Minutes from `calm_at` to the last of these times; None if one of them never came."""
     known = list(times)
     if None in known:
         return None

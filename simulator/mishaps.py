@@ -13,11 +13,11 @@ from simulator.world import Policy, World
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mishaps:
-    """How often what happens.
+    """How often each mishap happens.
 
     Attributes:
         fires_twice: the schedule fires twice each time.
-        deaths: share of the passes that die before or after one of their calls, any of them.
+        deaths: share of the passes that die before or after one of their calls, whichever.
         refusals: share of the calls that are throttled.
 
     """
@@ -28,7 +28,7 @@ class Mishaps:
 
 
 class BadWire:
-    """A policy whose calls go over a bad wire. To be laid before the policy gets its clients from the world."""
+    """Puts a policy's calls on a bad wire. Make it before the policy takes its clients from the world."""
 
     def __init__(self, world: World, mishaps: Mishaps, seed: int) -> None:
         #: Passes that died, and calls that were refused.
@@ -43,13 +43,13 @@ class BadWire:
         world.lay(self._wire)
 
     def under(self, policy: Policy) -> Policy:
-        """The policy, as the schedule meets it."""
+        """The policy, as the schedule runs it."""
         return _Unlucky(self, policy, times=2 if self._mishaps.fires_twice else 1)
 
     def carry(self, policy: Policy) -> None:
-        """One pass; whatever ends it, the next one, and whoever looks meanwhile, finds a good process."""
+        """Run one pass. However it ends, the next pass and anyone who looks in between find a working process."""
         dies = self._rng.random() < self._mishaps.deaths
-        # Among as many calls as the last pass made; where this one makes fewer, it lives.
+        # The call is drawn among as many as the last pass made. If this pass makes fewer, it lives.
         self._dies_at = self._rng.randrange(self._calls_last) if dies else None
         self._in_pass = True
         try:

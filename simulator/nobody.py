@@ -11,4 +11,4 @@ class Nobody:
     every = timedelta(days=1)
 
     def tick(self) -> None:
-        """Nothing."""
+        """Do nothing."""

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 @dataclass(slots=True)
 class Try:
-    """One delivery to a consumer; `done_at` is None where it failed, or is not over yet. By the world's own time."""
+    """One delivery to a consumer, in the world's own time. `done_at` is None if it failed, or is not over yet."""
 
     at: timedelta
     body: str
@@ -19,7 +19,7 @@ class Try:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overtaking:
-    """A message that came before one that its producer had sent earlier to the same group."""
+    """A message that overtook an earlier message of the same producer in its group."""
 
     group: str
     body: str
@@ -28,12 +28,12 @@ class Overtaking:
 
 @dataclass(slots=True)
 class OrderRecord:
-    """Messages by their groups. What is not in a FIFO queue is not in here.
+    """Messages by their groups. Only messages of FIFO queues are recorded.
 
     Attributes:
         sent: bodies in the order in which producers sent them.
         tries: in the order in which consumers made them.
-        died_at: when a body came into the DLQ for the first time; zero for what died before the world began.
+        died_at: when a body first came into the DLQ; zero if it died before the world began.
 
     """
 
@@ -42,19 +42,19 @@ class OrderRecord:
     died_at: dict[str, timedelta] = field(default_factory=dict)
 
     def tried(self, group: str, body: str, at: timedelta) -> Try:
-        """Note a delivery, whose end is to be noted in what this returns."""
+        """Note a delivery, and return it so that its end can be noted."""
         one = Try(at, body)
         self.tries[group].append(one)
         return one
 
     def done(self, group: str) -> list[str]:
-        """Bodies in the order in which they succeeded, each as often as it did."""
+        """Bodies in the order in which they succeeded, one for each success."""
         return [one.body for one in self.tries[group] if one.done_at is not None]
 
     def overtakings(self, among: Collection[str]) -> list[Overtaking]:
-        """Messages `among` these that succeeded before an earlier one of their group, itself among them, did.
+        """Messages `among` these that succeeded before an earlier message of their group, also among them, did.
 
-        First successes count; what never succeeded, as a parked poison pill, is not overtaken.
+        Only first successes count. A message that never succeeded, such as a parked poison pill, is not overtaken.
         """
         return [
             found
@@ -63,19 +63,19 @@ class OrderRecord:
         ]
 
     def tried_past(self, among: Collection[str]) -> list[Overtaking]:
-        """Letters `among` these that came back from the DLQ and were tried before an earlier one's first success.
+        """Letters `among` these that came back from the DLQ and were tried before the first success of an earlier one.
 
-        Stricter than `overtakings`: to be tried too early counts, even if it failed. One that overtakes many is told
-        with the one that was the last to succeed.
+        Stricter than `overtakings`: a try that comes too early counts even if it failed. A letter that overtakes many
+        is listed with the one that succeeded last.
         """
         return [found for group in self.sent for found in self._tried_past(group, among)]
 
     def repeats(self, within: timedelta) -> list[str]:
-        """Bodies that succeeded again sooner than so long after they had; one for each time."""
+        """Bodies that succeeded again sooner than `within` after a success; one for each time."""
         return [body for group in self.tries for body in self._repeats(group, within)]
 
     def _first_successes(self, group: str) -> Iterator[tuple[int, str]]:
-        """Position among the tries, and body."""
+        """For each first success, its position among the tries and its body."""
         seen = set()
         for position, one in enumerate(self.tries[group]):
             if one.done_at is not None and one.body not in seen:

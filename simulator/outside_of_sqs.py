@@ -1,4 +1,4 @@
-"""Which scenarios can be played on a worker queue in Postgres or a topic of Kafka, and why others can't."""
+"""Which scenarios can be played on a worker queue in Postgres or a topic in Kafka, and why others can't."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from simulator.variation import ImpossibleError, Wishes
 OF_SQS = ("count_lag", "count_noise", "metrics_lag", "fifo", "groups")
 
 
-#: The place of letters, and the teller of their outcomes, by origin.
+#: By origin: where letters are, and what reports their outcomes.
 PLACES = {"postgres": ("a table", "the database tells"), "kafka": ("a topic", "the group tells")}
 
 
 def check_outside(origin: str, scenario: Scenario, wishes: Wishes) -> None:
-    """Raises ImpossibleError with a sentence where such a place has nothing that the scenario is about."""
+    """Raises ImpossibleError, with a sentence, if such a place lacks what the scenario is about."""
     place, teller = PLACES[origin]
     usual = Wishes()
     for one in fields(Wishes):

@@ -1,4 +1,4 @@
-"""A person's orders in the middle of a scenario, by the functions that the command calls."""
+"""A person's orders in the middle of a scenario, given by the functions that the command calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A world whose queue is a table: jobs, dead letters and parked ones are rows of a real Postgres, in virtual time."""
+"""A world whose queue is a table: jobs, dead letters and parked jobs are rows of a real Postgres, in virtual time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ and pg_stat_get_mod_since_analyze(oid) > 50 + 0.1 * greatest(reltuples, 0)
 
 @dataclass(frozen=True, slots=True)
 class AtRest:
-    """A row of one of the tables: its body, and since when a parked one is there, in seconds since the epoch."""
+    """A row of one of the tables: its body, and if parked, since when, in seconds since the epoch."""
 
     body: str
     arrived_at: float
@@ -64,7 +64,7 @@ class PostgresWorld(World):
         for part in (TABLES, made.tables, made.grants, made.index):
             self._owner.execute(part)
         self._analyzed_in = 0
-        for table in _TABLES.values():  # at its time, see `_tell_statistics`
+        for table in _TABLES.values():  # at their time, see `_tell_statistics`
             keep = sql.SQL("alter table {} set (autovacuum_enabled = false)")
             self._owner.execute(keep.format(sql.Identifier(table)))
         self._owner.execute(
@@ -76,13 +76,13 @@ class PostgresWorld(World):
         self.database = Database(self._place, self._connect)
 
     def lay(self, wire: Wire) -> None:
-        """The database's statements go over it, too."""
+        """Put the policy's calls on this wire from now on; the database's statements, too."""
         super().lay(wire)
         self.database.close()
         self.database = WiredDatabase(self._place, self._connect, wire)
 
     def close(self) -> None:
-        """Let go of the database, and drop it."""
+        """Disconnect from the database, and drop it."""
         self.database.close()
         self._owner.execute(f"drop owned by {ROLE}; drop role {ROLE}")
         self._owner.close()
@@ -94,17 +94,17 @@ class PostgresWorld(World):
 
     @property
     def deployment(self) -> Deployment:
-        """Where the tables are, and the state table."""
+        """Where the tables and the state table are."""
         return Deployment.at(self._place, queue_name=SOURCE, table_name=TABLE)
 
     def connection(self, sqs: Any, cloudwatch: Any) -> Connection:  # noqa: ARG002
-        """The tables: nothing of it is in AWS."""
+        """The tables: none of it is in AWS."""
         return WorkerQueue(self.database, SOURCE)
 
     def dead_letters(
         self, count: int, *, poison: int = 0, of: str = SOURCE, left: timedelta | None = None
     ) -> None:
-        """Let `count` jobs have failed for good, `poison` of them poison pills here and there."""
+        """Create `count` jobs that have failed for good; `poison` of them, here and there, are poison pills."""
         assert left is None, "no row expires"  # noqa: S101
         bodies, pills = self._dead_bodies(count, poison, of)
         self.sent.update(bodies)
@@ -134,7 +134,7 @@ class PostgresWorld(World):
                 )
 
     def depth(self, queue: str) -> int:
-        """Rows of the table."""
+        """How many rows the table has."""
         count_them = sql.SQL("select count(*) from {}").format(sql.Identifier(_TABLES[queue]))
         ((rows,),) = self._owner.execute(count_them).fetchall()
         return int(rows)
@@ -176,7 +176,7 @@ class PostgresWorld(World):
             self._owner.execute(sql.SQL("vacuum analyze {}").format(sql.Identifier(table)))
 
     def _numbered(self) -> int:
-        """Jobs that there ever were."""
+        """How many jobs there ever were."""
         read = "select case when is_called then last_value else 0 end from jobs_id_seq"
         ((number,),) = self._owner.execute(read).fetchall()
         return int(number)

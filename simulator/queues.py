@@ -1,6 +1,6 @@
 """The queues of a world: source queues that share a DLQ, a parking lot, and a register of all messages in them.
 
-Time stands still here, but for the time that letters take to die before the world begins.
+Time stands still here, except for the time that letters take to die before the world begins.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from simulator.register import Register, Registered
 from simulator.sources import Source
 from simulator.worker import ATTRIBUTES
 
-#: Receives of ten after which SQS is near its limit of 120,000 messages in flight.
+#: Receives of ten messages after which SQS is near its limit of 120,000 messages in flight.
 RECEIVES_IN_FLIGHT = 11_000
 
-#: A queue that has the DLQ as its own, and that nobody told the re-driver of.
+#: A queue that has this DLQ as its own, and that the re-driver does not know.
 FOREIGN = "arn:aws:sqs:us-east-1:123456789012:nobodys"
 
-#: Letters that came to rest in the DLQ are left alone for so long before the world begins: counts have settled by then.
+#: How long letters in the DLQ are left alone before the world begins, so that counts have settled by then.
 SETTLES_IN_SECONDS = 120
 
 
 class Queues(Registered):
-    """Messages come in by `send` and `dead_letters`; everything else looks without touching.
+    """Messages come in by `send` and `dead_letters`. Everything else looks without touching.
 
-    Queues may be named as `conditions` has them, also where they are FIFO queues: SQS knows those by `queue_name`.
+    Queues may be named as in `conditions`, even FIFO queues: SQS knows those by their `queue_name`.
     """
 
     def __init__(self, seed: int, conditions: Conditions, sources: Sequence[Source]) -> None:
@@ -51,11 +51,11 @@ class Queues(Registered):
             count_noise=conditions.count_noise,
             order_width=conditions.order_width,
         )
-        # Apart from `rng`, so that the same messages need the downstream whatever else is left to chance.
+        # Separate from `rng`, so that the same messages need the downstream, whatever else is left to chance.
         self._chooser = Random(seed + 2)
         self._spoiler = Random(seed + 7)
         self._groups = Groups(conditions.groups, Random(seed + 4)) if conditions.fifo else None
-        self.sqs: Any = self._queues  # what the policy is given; a scenario may put faults between
+        self.sqs: Any = self._queues  # the client that the policy gets; a scenario may put faults in between
         self._create()
         if conditions.fifo:
             self._queues.inspect.subscribe(self._note_death)
@@ -71,7 +71,7 @@ class Queues(Registered):
         return tuple(self.sources)
 
     def queue_name(self, queue: str) -> str:
-        """The name that SQS knows a queue by."""
+        """SQS's name for a queue."""
         return self.conditions.queue_name(queue)
 
     def dead_letters(
@@ -79,7 +79,8 @@ class Queues(Registered):
     ) -> None:
         """Let `count` messages, `poison` of them poison pills here and there, fail until SQS moves them to the DLQ.
 
-        Takes a while, before the world's own time starts: `left` before they expire in the DLQ, if that is told.
+        This takes a while, before the world's own time starts. `left`, if given, is the time before they expire in the
+        DLQ.
         """
         of = self.queue_name(of)
         bodies, pills = self._dead_bodies(count, poison, of)
@@ -101,7 +102,7 @@ class Queues(Registered):
             self.order.died_at |= dict.fromkeys(bodies, timedelta())
 
     def _dead_bodies(self, count: int, poison: int, of: str) -> tuple[list[str], set[str]]:
-        """Bodies of `count` messages that are to die, and of the pills among them; some may need a downstream."""
+        """Bodies of the `count` messages that are to die, and of the pills among them. Some may need a downstream."""
         prefix = "letter" if of == self.queue_name(SOURCE) else f"{of}-letter"
         bodies = [f"{prefix}-{index}" for index in range(count)]
         pills = {bodies[index] for index in self.rng.sample(range(count), poison)}
@@ -113,7 +114,7 @@ class Queues(Registered):
         return bodies, pills
 
     def send(self, body: str, *, is_poison: bool = False, to: str = SOURCE) -> None:
-        """A producer's message."""
+        """Send a producer's message."""
         to = self.queue_name(to)
         downstream = self.sources[to].consumer.downstream
         if downstream is not None and self._chooser.random() < downstream.live_share:
@@ -127,7 +128,7 @@ class Queues(Registered):
         return url
 
     def depth(self, queue: str) -> int:
-        """Messages at rest in the queue, exactly."""
+        """How many messages are at rest in the queue, exactly."""
         return self._queues.inspect.counts(self.queue_name(queue)).total
 
     def bodies(self, *queues: str) -> list[str]:
@@ -158,7 +159,7 @@ class Queues(Registered):
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing that was ever a dead letter, and no poison pill, waits; producers' messages may."""
+        """Whether no message that ever was a dead letter or a poison pill is waiting; producers' messages may wait."""
         if self.depth(DLQ):
             return False
         return not any(
@@ -166,7 +167,7 @@ class Queues(Registered):
         )
 
     def let_dead_letters_end_in(self, target: str, *, of: str, after: int) -> None:
-        """Give the queue `of` a redrive policy: SQS moves a message to `target` after so many receives."""
+        """Give the queue `of` a redrive policy: SQS moves a message to `target` after this many receives."""
         told = self._queues.get_queue_attributes(
             QueueUrl=self.url(target), AttributeNames=["QueueArn"]
         )
@@ -197,7 +198,7 @@ class Queues(Registered):
             self.poison.add(body)
 
     def foreign_letters(self, count: int) -> None:
-        """Put so many letters into the DLQ that say they came from a queue that nobody knows: each is to be parked."""
+        """Put this many letters from a queue that no one knows into the DLQ. Each has to be parked."""
         url = self.url(DLQ)
         bodies = {f"foreign-{number}" for number in range(count)}
         for body in sorted(bodies):
@@ -210,14 +211,14 @@ class Queues(Registered):
         self.poison.update(bodies)
 
     def hold(self, count: int, seconds: int) -> None:
-        """Let somebody else receive so many dead letters, and keep them in flight for so long."""
+        """Let someone else receive this many dead letters, and keep them in flight for this long."""
         for _ in range(0, count, 10):
             self._queues.receive_message(
                 QueueUrl=self.url(DLQ), MaxNumberOfMessages=10, VisibilityTimeout=seconds
             )
 
     def spoil(self) -> None:
-        """Note what has become a poison pill by now: messages that are not valid any more, and not done."""
+        """Note which messages have become poison pills by now: those that are no longer valid, and not done."""
         done, elapsed = self.deliveries.done_at, self.elapsed
         perishable = self.register.perishable
         self.poison.update(
@@ -225,13 +226,13 @@ class Queues(Registered):
         )
 
     def _spoils(self, body: str, queue: str, *, sent_at: timedelta) -> None:
-        """Draw whether, and until when, a message is valid."""
+        """Draw whether a message expires, and when."""
         validity = self.sources[queue].consumer.validity
         if validity is not None and self._spoiler.random() < validity.share:
             self.register.perishable[body] = sent_at + validity.lasts
 
     def _receive_all(self, queue: str) -> None:
-        """Fail all that can be received, once; of a FIFO queue again and again, or each group would die ten by ten."""
+        """Fail everything that can be received, once; in a FIFO queue repeatedly, or groups would die ten by ten."""
         timeout = 0 if self.conditions.fifo else None
         url = self.url(queue)
         for _ in range(RECEIVES_IN_FLIGHT):
@@ -245,7 +246,7 @@ class Queues(Registered):
         return self._queues.inspect.messages(self.queue_name(queue))
 
     def _note_death(self, event: Event) -> None:
-        """Note a message that was received too often: it is a letter, whether or not its consumer ever tried it."""
+        """Note a message that was received too often. It is a letter now, whether or not its consumer ever tried it."""
         if event.kind == "moved" and event.queue_name == self.queue_name(DLQ):
             body = event.message.body
             if body not in self.letters:

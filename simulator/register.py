@@ -14,14 +14,14 @@ class Deliveries:
     """The deliveries that the consumers saw.
 
     Attributes:
-        total: deliveries to them.
-        wasted: those of them that came while the consumer, or what the message needed besides, was down.
-        wasted_on_letters: those of the wasted that were of a dead letter, and so of our making.
-        stripped: those of them that had lost the attributes their producer gave them.
+        total: all deliveries to them.
+        wasted: deliveries while the consumer, or what else the message needed, was down.
+        wasted_on_letters: wasted deliveries of dead letters: those that redriving caused.
+        stripped: deliveries that had lost the attributes that the producer gave the message.
         tried: deliveries by body.
-        done: works done by body.
-        done_at: when each body's work was done first.
-        died_at: when the last try failed of each producer's message that became a letter meanwhile.
+        done: how often the work was done, by body.
+        done_at: when each body's work was first done.
+        died_at: for each producer's message that became a letter meanwhile, when its last try failed.
         letters_at: the steps in which letters were tried.
 
     """
@@ -43,12 +43,12 @@ class Register:
 
     Attributes:
         sent: all of them.
-        letters: those that ever were dead letters, poison pills among them.
+        letters: those that ever were dead letters, including poison pills.
         poison: poison pills; a message that is no longer valid is one.
         dependent: those that need the downstream.
-        perishable: until when each of those is valid that are not so for ever, by the world's own time.
+        perishable: those that do not stay valid for ever, and until when each is valid, by the world's own time.
         sent_at: when producers sent their messages while the world ran.
-        order: of those in FIFO queues, in which order they were sent, tried and done.
+        order: for messages in FIFO queues, in which order they were sent, tried and done.
 
     """
 
@@ -79,7 +79,7 @@ class Registered:
 
     @property
     def letters(self) -> set[str]:
-        """Messages that ever were dead letters, poison pills among them."""
+        """Messages that ever were dead letters, including poison pills."""
         return self.register.letters
 
     @property

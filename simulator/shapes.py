@@ -1,5 +1,6 @@
-"""How letters of each origin look in a DLQ, and what is in them:
-as recorded on AWS (docs/origins.md has the sources).
+"""How letters of each origin look in a DLQ, and what is in them.
+
+As recorded on AWS (docs/origins.md has the sources).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ ACCOUNT_PLACE = "eu-west-1:123456789012"
 TOPIC = f"arn:aws:sns:{ACCOUNT_PLACE}:orders"
 SUBSCRIPTION = f"{TOPIC}:2bcfbf39-05c3-41de-beaa-fcfcc21c8f55"
 
-#: Targets that letters of each origin go back to in a simulated world.
+#: The targets to which letters of each origin go back in a simulated world.
 TARGETS = {
     Origin.SNS: Target.parse("https://hooks.example.com/orders"),
     Origin.LAMBDA: Target.parse(f"arn:aws:lambda:{ACCOUNT_PLACE}:function:orders"),
@@ -54,7 +55,7 @@ def event(payload: str) -> str:
 
 
 def payload_of(text: str) -> str:
-    """The payload of an event, an envelope, or of the request that a target gets for either; else the text itself."""
+    """The payload of an event, an envelope, or the request that a target gets for either; else the text itself."""
     try:
         told = json.loads(text)
     except ValueError:
@@ -66,7 +67,7 @@ def payload_of(text: str) -> str:
 
 
 def _envelope(message: str, message_id: str) -> str:
-    """The envelope that SNS delivers where raw delivery is off."""
+    """The envelope that SNS delivers if raw delivery is off."""
     unsubscribe = (
         f"https://sns.eu-west-1.amazonaws.com/?Action=Unsubscribe&SubscriptionArn={SUBSCRIPTION}"
     )

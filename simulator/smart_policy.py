@@ -1,4 +1,4 @@
-"""Our own policy in a simulated world: the very pass that the Lambda runs, on the fakes."""
+"""Our own policy in a simulated world: the same pass that the Lambda runs, on the fakes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PASS_TIME = timedelta(seconds=240) - STOPPING_TIME
 
 
 MINUTE = timedelta(minutes=1)
-#: The world's step: the function itself looks oftener.
+#: The world's step: the function itself looks more often.
 LISTENING = timedelta(seconds=10)
 
 
@@ -43,7 +43,7 @@ _DOWNSTREAM = "payments"
 
 
 class Hint(str, Enum):
-    """How somebody says that the consumer is well again. It may not be true."""
+    """How someone says that the consumer is well again. It may not be true."""
 
     EVENT = "event"
     ALARM = "alarm"
@@ -55,7 +55,7 @@ class SmartPolicy:
 
     def __init__(self, world: World, settings: Settings | None = None, *, seed: int = 0) -> None:
         self.settings = settings or Settings()
-        #: Rounds side by side; with more than one the clients have to bear threads.
+        #: Concurrent rounds; with more than one, the clients have to be thread-safe.
         self.workers = 1
         self.reports: list[Report] = []
         self.times: list[timedelta] = []
@@ -79,7 +79,7 @@ class SmartPolicy:
 
     @property
     def every(self) -> timedelta:
-        """The deployed schedule ticks every minute; while the consumer reports, the function goes on by itself."""
+        """The deployed schedule ticks every minute. While the consumer reports, the function goes on by itself."""
         is_listening = bool(self.reports) and self.reports[-1].look_again_seconds < BUSY_SECONDS
         return LISTENING if is_listening else MINUTE - self._world.elapsed % MINUTE
 
@@ -89,11 +89,11 @@ class SmartPolicy:
             self.look()
 
     def look(self) -> None:
-        """A pass, due or not."""
+        """Run a pass, due or not."""
         self.run_pass(self._world.sqs, self._world.dynamodb)
 
     def hear(self, hint: Hint) -> None:
-        """Hear that the consumer is well again, as the deployed function does."""
+        """Receive the news that the consumer is well again, as the deployed function does."""
         self.hints.append(hint)
         recovery = Recovery.read(_event_of(hint, self._deployment.queue_name))
         settings = replace(self.settings, downstream=_DOWNSTREAM)
@@ -109,7 +109,7 @@ class SmartPolicy:
         owner: str | None = None,
         settings: Settings | None = None,
     ) -> Report:
-        """One pass over these clients, which may inject faults before they call the world's."""
+        """Run one pass over these clients, which may inject faults before they call the world's."""
         tools = self.tools(sqs, dynamodb, cloudwatch=cloudwatch, owner=owner)
         now = tools.clock
         try:
@@ -132,7 +132,7 @@ class SmartPolicy:
         cloudwatch: Any = None,
         owner: str | None = None,
     ) -> Tools:
-        """The tools of a pass, over these clients where they are given."""
+        """The tools of a pass, over these clients if they are given."""
         world, owner = self._world, owner or f"pass-{len(self.reports)}"
 
         def journal(event: str, /, **fields: Any) -> None:
@@ -177,7 +177,7 @@ class SmartPolicy:
 
 
 def _event_of(hint: Hint, queue: str) -> dict[str, Any]:
-    """The event that EventBridge hands the function."""
+    """The event that EventBridge passes to the function."""
     if hint is Hint.ALARM:
         detail = {"alarmName": "errors", "state": {"value": "OK"}}
         return {"source": ALARM_SOURCE, "detail-type": ALARM_DETAIL_TYPE, "detail": detail}

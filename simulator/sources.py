@@ -1,4 +1,4 @@
-"""A source queue with who sends to it and who consumes it."""
+"""A source queue, its producers and its consumer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from simulator.consumers import Consumer
 
-#: Sixths of a message are no exact floats; what adds up to a whole one is one.
+#: Sixths of a message are no exact floats: a sum within this of a whole message counts as one.
 ROUNDING = 1e-6
 
 
@@ -37,7 +37,7 @@ class Source:
 
 
 class Producers:
-    """How many messages are due by now: fractions are owed until they make a whole one."""
+    """Counts the messages that are due by now. Fractions are carried over until they make a whole one."""
 
     def __init__(self, traffic: LiveTraffic) -> None:
         self._traffic = traffic

@@ -1,8 +1,9 @@
-"""A world whose DLQ another origin than SQS fills: letters look as that leaves them, and go back to a target.
+"""A world in which another origin than SQS fills the DLQ.
 
-What SNS, Lambda, EventBridge or Scheduler itself has still to deliver waits in the source queue, and comes to the DLQ
-when all its tries have failed. A Lambda function takes what it is given back into the same queue; any other target
-answers at once.
+Letters look as the origin leaves them, and go back to a target.
+
+The source queue holds what SNS, Lambda, EventBridge or Scheduler itself has still to deliver. It comes to the DLQ when
+all its tries have failed. A Lambda function takes events into the same queue; any other target answers at once.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from smart_redriver.engine.targets.target_source import Reach
 
 
 class TargetWorld(World):
-    """Letters of `conditions.origin`, and the one target that failed them; `client` gives who calls it."""
+    """Letters of `conditions.origin`, and the one target that failed them. `client` is how the target is called."""
 
     def __init__(self, **world: Any) -> None:
         super().__init__(**world)
@@ -52,7 +53,7 @@ class TargetWorld(World):
 
     @property
     def deployment(self) -> Deployment:
-        """As a world's, with the target in the place of a source queue."""
+        """A world's deployment, with the target in place of a source queue."""
         return replace(
             super().deployment,
             queue_name=self.target.name,
@@ -63,7 +64,7 @@ class TargetWorld(World):
 
     @property
     def reach(self) -> Reach:
-        """How the target is reached, by clients with the calls that its source makes."""
+        """How to reach the target, by clients with the calls that its source makes."""
         made = {"lambda": Functions(self), "stepfunctions": StateMachines(self)}
         return Reach(
             clients=lambda service, _: made[service], web=lambda target, _: Endpoint(self, target)
@@ -75,7 +76,7 @@ class TargetWorld(World):
         return self._workers[self.queue_name(SOURCE)].answer(payload, self.elapsed)
 
     def queue_up(self, payload: str) -> str:
-        """Let the target's own service deliver the payload, and try again; the id of the request."""
+        """Let the target's own service deliver the payload, with its retries; returns the request's id."""
         answer = self._queues.send_message(
             QueueUrl=self.url(SOURCE), MessageBody=payload, MessageAttributes=ATTRIBUTES
         )
@@ -83,7 +84,7 @@ class TargetWorld(World):
         return request_id
 
     def _reshape(self, happened: Event) -> None:
-        """Give a message that SQS is about to move the form of the one that the origin would have sent to the DLQ."""
+        """Give a message that SQS is about to move the form that the origin would have sent to the DLQ."""
         if happened.kind != "dead" or happened.queue_name != self.queue_name(DLQ):
             return
         message = happened.message
@@ -139,13 +140,13 @@ class Endpoint:
 
 
 class Functions:
-    """The calls of a boto3 Lambda client that a source makes."""
+    """The calls that a source makes on a boto3 Lambda client."""
 
     def __init__(self, world: TargetWorld) -> None:
         self._world = world
 
     def invoke(self, *, FunctionName: str, InvocationType: str, Payload: bytes) -> dict[str, Any]:  # noqa: N803
-        """Take an event for later."""
+        """Accept an event for later."""
         world = self._world
         assert (FunctionName, InvocationType) == (world.target.place, "Event")  # noqa: S101
         payload = payload_of(Payload.decode())
@@ -157,8 +158,9 @@ class Functions:
         return {"StatusCode": 202, "ResponseMetadata": {"RequestId": request_id}}
 
     def get_function_configuration(self, **_: str) -> dict[str, Any]:
-        """How long one try may take: three, and the waits between them,
-        as long as the world's queue takes for three.
+        """How long one try may take.
+
+        Three tries, and the waits between them, last as long as the world's queue takes for three.
         """
         conditions = self._world.conditions
         waits = 60 + 120
@@ -171,7 +173,7 @@ class Functions:
 
 
 class StateMachines:
-    """The calls of a boto3 Step Functions client that a source makes."""
+    """The calls that a source makes on a boto3 Step Functions client."""
 
     def __init__(self, world: TargetWorld) -> None:
         self._world = world
@@ -184,7 +186,7 @@ class StateMachines:
 
 
 def _take(error: Exception | None, call: str, when_down: str) -> None:
-    """Raise what the service answers where the target does not take it."""
+    """Raise the service's answer if the target refuses it."""
     if error is not None:
         code = "InvalidRequestContentException" if isinstance(error, BadOrder) else when_down
         raise ClientError({"Error": {"Code": code, "Message": str(error)}}, call)

@@ -1,4 +1,4 @@
-"""A scenario with some things otherwise: what a person wishes on top of it, as far as that can be."""
+"""A scenario with changes: what a person wishes on top of it, if that is possible."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from smart_redriver.engine.config.targets import Origin
 
 
 class ImpossibleError(ValueError):
-    """Raised for wishes that contradict each other or the scenario; the message is a sentence for whoever asked."""
+    """Raised if wishes contradict each other or the scenario. The message is a sentence for the person who asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,24 +38,24 @@ class Wishes:
         letters, poison: at the start.
         down_hours: the outage from the start; 0 for none.
         partial: share of the letters that need the downstream that is down; the rest succeed.
-        off_hours: the consumer polls nothing for so long.
+        off_hours: how long the consumer polls nothing.
         flapping: minutes up, minutes down.
         receive_failures: share of deliveries that fail by chance.
-        whole_batches: one message that fails fails its batch; False leaves the scenario as it is.
-        consumer_backoff, consumer_delay: seconds that it hides a failed message, and that it takes for one.
+        whole_batches: one failed message fails its batch; False leaves the scenario as it is.
+        consumer_backoff, consumer_delay: seconds that the consumer hides a failed message, and that it takes for one.
         live_per_minute, live_poison_per_minute: messages that producers send.
         visibility_timeout, count_lag, metrics_lag: seconds.
         max_receive_count, count_noise: receives, and messages.
         watch_hours: when the scenario ends, whatever is left.
         reports: the consumers have the kit, and report; False leaves the scenario as it is.
-        permanent: they mark poison as permanent, too, for which they need the kit: it implies `reports`.
+        permanent: they also mark poison as permanent. That needs the kit: it implies `reports`.
         fifo: the queues are FIFO queues; False leaves the scenario as it is.
         groups: message groups of FIFO queues.
         origin: what fills the DLQ.
-        capacity: messages a second that the consumer bears, live ones included.
+        capacity: messages a second that the consumer can handle, including live ones.
         beyond: what happens beyond that: wait, fail, collapse, fall.
-        broken_kind, broken_hours: a share of the messages, live ones too, fails for so long.
-        valid_hours: messages fail for ever once they are older.
+        broken_kind, broken_hours: the share of the messages, including live ones, that fails, and for how long.
+        valid_hours: messages older than this always fail.
 
     """
 
@@ -89,18 +89,18 @@ class Wishes:
     valid_hours: float | None = None
 
 
-#: Seconds from one try of an asynchronous invocation to the next, as the source queue of another origin stands for it.
+#: Seconds between tries of an asynchronous invocation, if the source queue stands for another origin.
 OF_A_FUNCTION = 90
 
-#: How finely time moves where a consumer has a capacity: a second is what that is told by.
+#: How finely time moves if a consumer has a capacity: capacities are per second.
 FINE = timedelta(seconds=1)
 
-#: A world of one's own begins from this.
+#: The scenario from which a person's own world begins.
 OWN = Scenario(name="own", title="a world of one's own", letters=200, until=hours(96))
 
 
 def vary(scenario: Scenario, wishes: Wishes, settings: Settings) -> Scenario:
-    """The scenario as it is wished for; it keeps its limits only if nothing differs. Raises ImpossibleError."""
+    """The scenario as wished for. It keeps its limits only if nothing differs. Raises ImpossibleError."""
     if wishes == Wishes() and settings == scenario.settings:
         return scenario
     varied = _with_letters(scenario, wishes)
@@ -229,7 +229,7 @@ def _outage(scenario: Scenario, wishes: Wishes) -> Outage | None:
 
 
 def _with_calm(scenario: Scenario, outage: Outage | None, off: timedelta) -> Scenario:
-    """With this outage, and watched for as long after it as the scenario was after its own."""
+    """The scenario with this outage, watched for as long after it as it was after its own."""
     before = scenario.outage.lasts if scenario.outage else timedelta()
     base = timedelta() if scenario.calm_at == before else scenario.calm_at
     calm_at = max(base, outage.lasts if outage else timedelta(), off)

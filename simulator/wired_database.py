@@ -1,4 +1,4 @@
-"""A database whose statements go over a wire, together with the calls to AWS."""
+"""A database whose statements go over the same wire as the calls to AWS."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from smart_redriver.postgres.engine.place import JobsDatabase
 
 
 class WiredDatabase(Database):
-    """A database on which the wire's script decides over statements. Postgres cancels a call that AWS would refuse."""
+    """A database whose statements meet the wire's script. Postgres cancels a statement if AWS would refuse it."""
 
     def __init__(self, place: JobsDatabase, connect: Any, wire: Wire) -> None:
         super().__init__(place, connect)

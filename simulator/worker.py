@@ -1,4 +1,4 @@
-"""A consumer at work on its source queue: it polls, and does with each message what its model says."""
+"""A consumer at work on its source queue: it polls, and treats each message as its model says."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from smart_redriver.consumer import Batch, Reporter
 
 Message = dict[str, Any]
 
-#: Attributes of every producer's message; a delivery without them has lost them on the way.
+#: Attributes of every producer's message. A delivery without them has lost them on the way.
 ATTRIBUTES = {"Tenant": {"DataType": "String", "StringValue": "blue"}}
 
-#: In the body of a part, between the body of the letter it was split from and its number.
+#: In the body of a part: between the body of the letter that was split and the number of the part.
 PART = "/part-"
 
-#: Sends a message with these attributes to the worker's queue: body, whether it is a poison pill, attributes.
+#: Sends a message to the worker's queue, given its body, whether it is a poison pill, and its attributes.
 Send = Callable[[str, bool, dict[str, Any]], None]
 
 
@@ -42,9 +42,9 @@ class Invocation:
     """A batch of messages at its consumer, as Lambda hands them out, and what became of them.
 
     Attributes:
-        outcomes: what is to be reported of them, in one report when the batch is over.
-        done, failed: messages whose work is done, and that are left to be tried again.
-        parked: those that the kit took to the parking lot, to be deleted as if they were done.
+        outcomes: what to report about them, in one report when the batch is over.
+        done, failed: messages whose work is done, and messages that are left to be tried again.
+        parked: messages that the kit took to the parking lot, to be deleted as if they were done.
 
     """
 
@@ -84,13 +84,13 @@ class Worker:
         self._invocations = 0
         self._too_many: set[str] = set()
         self._in_process: deque[tuple[timedelta, Invocation]] = deque()
-        # Only what splits, reports or parks needs more; asking for it costs a digest by message.
+        # Only splits, reports and parking need more attributes; asking for them costs a digest for each message.
         needs_all = consumer.splits or reporter.is_on
         self._asks_for = ["All"] if needs_all else list(ATTRIBUTES)
         self._asks_system_for = ["All"] if reporter.is_on else []
 
     def work(self, elapsed: timedelta, step: timedelta) -> None:
-        """One step: finish what was long enough in process, then take what there is."""
+        """Run one step: finish what was in process for long enough, then take what is there."""
         while self._in_process and self._in_process[0][0] <= elapsed:
             self._finish(self._in_process.popleft()[1], elapsed)
         if not self.consumer.polls(elapsed):
@@ -104,7 +104,7 @@ class Worker:
             self._handle(messages, elapsed)
 
     def _take_all(self, elapsed: timedelta, step: timedelta) -> None:
-        """Take what waits, more than it bears, too; the tries that are too many fail."""
+        """Take everything that waits, even more than it can handle; the tries that are too many fail."""
         batches = list(iter(self._receive, []))
         tries = [message["ReceiptHandle"] for messages in batches for message in messages]
         failing = self.capacity.overloaded(len(tries), elapsed, step)
@@ -123,7 +123,7 @@ class Worker:
                     outcomes.failed(message, self.cause_of_death(body), self._queue)
 
     def cause_of_death(self, body: str) -> Failed:
-        """Return the failure that a message died of before the world began."""
+        """Return the failure by which a message died before the world began."""
         if body in self._register.poison:
             return BadOrder(body)
         return PaymentDeclined() if body in self._register.dependent else DownstreamUnavailable()
@@ -168,7 +168,7 @@ class Worker:
             self._fail_with_others(invocation, elapsed)
 
     def _fail_with_others(self, invocation: Invocation, elapsed: timedelta) -> None:
-        """Nobody knows any more which of them were done."""
+        """Fail the done messages with the others: no one knows any more which were done."""
         for message in invocation.done:
             if self._register.deliveries.tried[message["Body"]] >= self._max_receive_count:
                 self._dies(message["Body"], elapsed)
@@ -198,7 +198,7 @@ class Worker:
             self._register.deliveries.died_at[body] = elapsed
 
     def answer(self, body: str, elapsed: timedelta) -> Failed | None:
-        """Its answer to a message that is handed to it without a queue between: done, or why not."""
+        """The answer to a message that is handed over without a queue in between: done, or why not."""
         if not self.consumer.polls(elapsed):
             return DownstreamUnavailable()
         saw = self._register.deliveries
@@ -223,7 +223,7 @@ class Worker:
     def _failure(self, body: str, elapsed: timedelta) -> Failed | None:
         """Why this delivery fails.
 
-        Never raised: a traceback of the model's says nothing, and is half of what a report costs.
+        The failure is never raised: a traceback of the model says nothing, and is half of what a report costs.
         """
         saw, is_poison = self._register.deliveries, body in self._register.poison
         is_up = self.consumer.health(elapsed) and not self.capacity.is_fallen(elapsed)
@@ -244,7 +244,7 @@ class Worker:
         return Flaked() if self.consumer.stumbles(elapsed, self._rng) else None
 
     def _finish(self, invocation: Invocation, elapsed: timedelta) -> None:
-        """End an invocation: what it is done with is deleted, and its outcomes are reported."""
+        """End an invocation: delete what is done, and report the outcomes."""
         saw = self._register.deliveries
         for message in invocation.done:
             body = message["Body"]

@@ -45,7 +45,7 @@ __all__ = [
 
 TABLE = "redriver-state"
 
-#: Seconds that the deployed outcome queue keeps what nobody reads.
+#: Seconds that the deployed outcome queue keeps unread messages.
 REPORTS_KEPT = 345_600
 
 
@@ -63,7 +63,7 @@ class World(Queues):
     """Queues, consumers and clock. `seed` decides everything that is left to chance.
 
     `consumer` and `traffic` are those of the source queue `orders`; `neighbours` are further source queues that share
-    its DLQ. `redrives` has what the policy's ticks sent back, and when. `outcome_queue_url` is empty where no consumer
+    its DLQ. `redrives` records what the policy's ticks sent back, and when. `outcome_queue_url` is empty if no consumer
     reports: then there is no such queue.
     """
 
@@ -92,16 +92,15 @@ class World(Queues):
         self._later: list[tuple[timedelta, Callable[[], object]]] = []
         self._producers = {name: Producers(one.traffic) for name, one in self.sources.items()}
         self._overloads = Random(seed + 6)
-        reports = Random(seed + 3)  # apart, so that what befalls reports changes no message's lot
+        reports = Random(seed + 3)  # apart, so that mishaps of reports change no message's lot
         self._workers = {name: self._worker(one, reports) for name, one in self.sources.items()}
 
     def dead_letters(
         self, count: int, *, poison: int = 0, of: str = SOURCE, left: timedelta | None = None
     ) -> None:
-        """As `Queues.dead_letters`; a consumer that reports has said what each of them died of.
+        """Like `Queues.dead_letters`. A consumer that reports has said why each of the letters died.
 
-        It knew of nothing then that no retry can heal, or none of these would be a letter;
-        and nothing befell its reports.
+        No report called a failure permanent, or none of these would be a letter; and all reports arrived intact.
         """
         of = self.queue_name(of)
         before = {one.message_id for one in self._at_rest(DLQ)}
@@ -113,7 +112,7 @@ class World(Queues):
 
     @property
     def deployment(self) -> Deployment:
-        """Where its queues and its table are, as the deployed function is told."""
+        """Where its queues and its table are, as the deployed function learns it."""
         names = self.source_names
         return Deployment(
             queue_name=names[0],
@@ -126,30 +125,30 @@ class World(Queues):
         )
 
     def connection(self, sqs: Any, cloudwatch: Any) -> Connection:
-        """The connection that passes over these clients work with."""
+        """The connection that passes over these clients use."""
         return QueuesOfSqs(self.deployment, sqs=sqs, cloudwatch=cloudwatch, reach=self.reach)
 
     @property
     def reach(self) -> Reach | None:
-        """How targets are reached, where letters go back to any but queues."""
+        """How to reach targets, if letters go back to anything but queues."""
         return None
 
     def lay(self, wire: Wire) -> None:
-        """Let all that a policy asks for go over this wire from now on."""
+        """Put everything that a policy asks for on this wire from now on."""
         for client in ("sqs", "dynamodb", "cloudwatch"):
             setattr(self, client, wire.to(getattr(self, client)))
 
     def close(self) -> None:
-        """Let go of what the world has outside of this process: nothing, as a rule."""
+        """Close what the world has outside this process: usually nothing."""
 
     def later(self, moment: timedelta, act: Callable[[], object]) -> None:
-        """Let something else happen once `moment` has come, before the policy's tick at that time."""
+        """Let something else happen at `moment`, before the policy's tick at that time."""
         self._later.append((moment, act))
 
     def run(
         self, policy: Policy, *, until: timedelta, stop: Callable[[], bool] | None = None
     ) -> None:
-        """Let time pass until `until`, or until `stop` says at a tick of the policy that it is enough."""
+        """Let time pass until `until`, or until `stop` says, at a tick of the policy, that it is enough."""
         next_tick = self.clock.now()
         while self.elapsed < until:
             elapsed = self.elapsed
@@ -165,7 +164,7 @@ class World(Queues):
             self.clock.advance(self._step.total_seconds())
 
     def is_out(self, elapsed: timedelta) -> bool:
-        """Whether a consumer, or what some of its messages need besides, is down then."""
+        """Whether a consumer is down then, or something else that some of its messages need."""
         is_fallen = any(worker.capacity.is_fallen(elapsed) for worker in self._workers.values())
         return is_fallen or not all(
             source.consumer.serves(elapsed) for source in self.sources.values()
@@ -173,7 +172,7 @@ class World(Queues):
 
     @property
     def falls(self) -> int:
-        """How often consumers fell over under more than they bear."""
+        """How often consumers fell over because they got more than they can handle."""
         return sum(len(worker.capacity.falls) for worker in self._workers.values())
 
     def _tick(self, policy: Policy, elapsed: timedelta) -> None:
@@ -239,7 +238,7 @@ class World(Queues):
         )
 
     def _kind_of_worker(self) -> Callable[..., Worker]:
-        """The function that makes a worker of what every worker is given."""
+        """The function that makes a worker from what every worker gets."""
         return FifoWorker if self.conditions.fifo else Worker
 
 

@@ -1,8 +1,8 @@
 """Other ways to redrive, in the same world: what the benchmark compares ours with.
 
-Each does what its source describes, with its source's defaults, over the same fakes. They are written here from
-that description; no code of theirs is in these files. Where a source leaves something open, the choice that serves
-it best was made, and said.
+Each does what its source describes, with that source's defaults, over the same fakes. They were written from the
+description; none of their code is in these files. Where a source leaves something open, the choice that favours it was
+made, and is stated.
 """
 
 from simulator.rivals.event_source import EventSource

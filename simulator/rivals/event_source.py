@@ -12,9 +12,9 @@ from simulator.world import DLQ, PARKING_LOT, World
 class EventSource:
     """A function with the DLQ as its event source, which sends each letter back at once with a growing delay.
 
-    As aws-samples/amazon-sqs-dlq-replay-backoff describes it, with the defaults of its template: the attempts are
-    counted in a message attribute, the n-th delay is uniform between 0 and 2 x 2^n seconds, and after three
-    attempts the function fails, so that SQS moves the letter to the DLQ's own DLQ. Here that is the parking lot.
+    It works as aws-samples/amazon-sqs-dlq-replay-backoff describes it, with the defaults of its template: a message
+    attribute counts the attempts, the n-th delay is uniform between 0 and 2 x 2^n seconds, and after three attempts the
+    function fails, so that SQS moves the letter to the DLQ's own DLQ. Here that is the parking lot.
     https://github.com/aws-samples/amazon-sqs-dlq-replay-backoff
     """
 
@@ -23,7 +23,7 @@ class EventSource:
     COUNTER = "sqs-dlq-replay-nb"
     MAX_ATTEMPTS = 3
     BACKOFF_RATE = 2
-    #: How often the function may fail on a letter before SQS gives it up.
+    #: How often the function may fail on a letter before SQS gives the letter up.
     MAX_RECEIVE_COUNT = 3
 
     def __init__(self, world: World, seed: int = 0) -> None:
@@ -33,7 +33,7 @@ class EventSource:
         world.let_dead_letters_end_in(PARKING_LOT, of=DLQ, after=self.MAX_RECEIVE_COUNT)
 
     def tick(self) -> None:
-        """Do what the event source mapping does: take all there is, and delete what the function did not fail on."""
+        """Do what the event source mapping does: take everything, and delete what the function did not fail on."""
         for letter in receive_all(self._world, self._dlq):
             attempt = number(letter, self.COUNTER) + 1
             if attempt > self.MAX_ATTEMPTS:

@@ -11,7 +11,7 @@ Message = dict[str, Any]
 
 
 def receive_all(world: World, url: str) -> Iterator[Message]:
-    """All visible messages, with all their attributes; what is not deleted is visible again in 30 s."""
+    """Receive all visible messages, with all their attributes. What is not deleted is visible again in 30 s."""
     while letters := world.sqs.receive_message(
         QueueUrl=url,
         MaxNumberOfMessages=10,
@@ -27,7 +27,7 @@ def number(letter: Message, attribute: str) -> int:
 
 
 def source_of(letter: Message) -> str:
-    """The source queue that a letter died in."""
+    """The source queue in which a letter died."""
     arn: str = letter["Attributes"]["DeadLetterQueueSourceArn"]
     return arn.rpartition(":")[2]
 

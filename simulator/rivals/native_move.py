@@ -10,7 +10,7 @@ from simulator.world import DLQ, World
 class NativeMove:
     """SQS's own redrive (`StartMessageMoveTask`) of everything, started by a schedule when the DLQ is not empty.
 
-    At the 500 messages a second that SQS allows at most.
+    It moves 500 messages a second, the most that SQS allows.
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_StartMessageMoveTask.html
     """
 

@@ -13,15 +13,15 @@ from smart_redriver.engine.triage.triage import backoff
 
 
 class NoBreaker:
-    """Ours without a breaker: the same schedule, backoff, pace and count that travels; everything in every pass.
+    """Ours without a breaker: the same schedule, backoff, pace and travelling count, but every pass sends everything.
 
-    With no verdicts there are no strikes, so that only a hard cap on redrives parks a letter.
+    Without verdicts there are no strikes, so only a hard cap on redrives parks a letter.
     """
 
     every = timedelta(minutes=5)
 
     COUNTER = "RedriveCount"
-    #: Without outcomes nothing but a number of redrives can end a letter's journey: three times our strikes.
+    #: Without outcomes, only a number of redrives can end a letter's journey: three times our strikes.
     HARD_CAP = 3 * Settings().max_attempts
 
     def __init__(self, world: World, seed: int = 0) -> None:
@@ -30,7 +30,7 @@ class NoBreaker:
         self._settings = Settings()
 
     def tick(self) -> None:
-        """Redrive all there is."""
+        """Redrive everything."""
         pacer = Pacer(self._settings.max_rate)
         for letter in receive_all(self._world, self._world.url(DLQ)):
             redrives = number(letter, self.COUNTER)

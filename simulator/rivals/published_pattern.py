@@ -1,4 +1,4 @@
-"""The pattern as it is widely published."""
+"""The widely published pattern."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, World
 
 
 class PublishedPattern:
-    """The pattern as blogs show it: a breaker in DynamoDB fed by the re-driver's own calls, a count by MessageId.
+    """The pattern as blogs show it: a breaker in DynamoDB fed by the re-driver's own calls, and a count by MessageId.
 
-    Five letters a pass, every five minutes; exponential `DelaySeconds`, at most 900; attributes not asked for; a
-    letter that was redriven five times goes to the parking lot; an empty DLQ counts as a success.
-    https://devtechtools.org/en/blog/advanced-sqs-dlq-redrive-patterns-lambda-circuit-breaker describes it; the
-    five faults that its description leads to are in section 2 of the design.
+    It redrives five letters a pass, every five minutes, with exponential `DelaySeconds` of at most 900. It does not ask
+    for attributes. A letter that was redriven five times goes to the parking lot, and an empty DLQ counts as a success.
+    https://devtechtools.org/en/blog/advanced-sqs-dlq-redrive-patterns-lambda-circuit-breaker describes it; section 2 of
+    the design lists the five faults that follow from that description.
     """
 
     every = timedelta(minutes=5)

@@ -1,8 +1,7 @@
 """The scenarios that the re-driver must pass, as data: the same for the tests, the benches and the command.
 
-A scenario says what the world is like, when it has been watched for long enough, and what must hold. It is named by
-its row in the design's table; variants have more after a colon: `14:900:50`. A row's number alone is its default
-variant.
+A scenario says what the world is like, how long it is watched, and what must hold. Its name is its row in the design's
+table; variants add more after a colon: `14:900:50`. A row's number alone is its default variant.
 """
 
 from simulator.scenarios.capacity import CAPACITY
@@ -71,7 +70,7 @@ ROWS = tuple(
 BY_NAME = {scenario.name: scenario for scenario in (*ROWS, *MATRIX)}
 
 
-#: Other names: defaults by what makes them variants, and rows of which no variant is more usual than the others.
+#: Other names: defaults, named after what makes them variants, and rows that have no default variant.
 ALIASES = {
     "4:5:24h": "4",
     "9:10-10": "9",
@@ -96,7 +95,7 @@ ALIASES = {
 
 
 def named(name: str) -> Scenario:
-    """The scenario of this name, or the world drawn from the seed in it. Raises KeyError."""
+    """The scenario with this name, or the world drawn from the seed in it. Raises KeyError."""
     seed = name.removeprefix(PREFIX)
     if seed != name and seed.isdecimal():
         return drawn(int(seed))

@@ -1,4 +1,4 @@
-"""Rows 28, 29 and 39: what a consumer bears a second, and more letters than are comfortable."""
+"""Rows 28, 29 and 39: how much a consumer can handle a second, and large numbers of letters."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from smart_redriver.engine.config.settings import Settings
 #: Worlds of row 28.
 DRAWN = 40
 
-#: How much longer than letters / (capacity - live) each kind of consumer may take, and the share of live messages that
-#: may die of it.
+#: How much longer than letters / (capacity - live) redriving may take for each kind of consumer, and the share of live
+#: messages that may die because of it.
 SLACK = {Beyond.WAIT: 1.25, Beyond.FAIL: 1.5, Beyond.COLLAPSE: 2.0}
 DEATHS = {Beyond.WAIT: 0.0, Beyond.FAIL: 1e-4, Beyond.COLLAPSE: 1e-4}
 
-#: Where nothing else is said, live messages take at most so much of the capacity.
+#: The largest share of the capacity that live messages take, unless said otherwise.
 BUSIEST = {Beyond.WAIT: 0.8, Beyond.FAIL: 0.8, Beyond.COLLAPSE: 0.6}
 
-#: With more letters than it can bear in so long, a world says nothing more and takes minutes to play.
+#: A world with more letters than its consumer can process in this time shows nothing more, and takes minutes to play.
 LONGEST = timedelta(hours=2)
 
-#: A consumer's capacity shows no more when the letters are done.
+#: How long a world goes on when the letters are done: the consumer's capacity shows nothing more by then.
 AFTERMATH = minutes(3)
 
 

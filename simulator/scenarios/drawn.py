@@ -28,13 +28,13 @@ MOST_RETURNS_BY_CHANCE = 0.05
 #: Busy producers fill the DLQ of a longer outage with more letters than a soak has time for.
 BUSY_AT_MOST = hours(2)
 
-#: Only what never happens may be asserted of any world: how long it takes depends on what was drawn.
+#: Only what must never happen can be asserted for any world: how long it takes depends on what was drawn.
 LIMITS = Limits(leaves_some=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """The trouble that the consumer suffers from, until `over_at`."""
+    """What the consumer suffers from, until `over_at`."""
 
     title: str
     consumer: Consumer
@@ -43,7 +43,7 @@ class Trouble:
 
 
 def drawn(seed: int) -> Scenario:
-    """The world of this seed."""
+    """The world drawn from this seed."""
     rng = Random(seed)
     conditions = Conditions(
         visibility_timeout=rng.choice((30, 60, 300, 900)),

@@ -1,4 +1,4 @@
-"""Row 21: letters that are near their expiry, whatever the circuit says. They may be parked, and never be lost."""
+"""Row 21: letters near their expiry, in each state of the circuit. They may be parked, and must never be lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOUR_DAYS = 4 * 86_400
 NOTHING_LOST = Limits(parks_good=True, leaves_some=True)
 
 
-#: With it a day is too short for 3,000 letters, and six hours for 1,000.
+#: Settings with which a day is too short for 3,000 letters, and six hours for 1,000.
 NARROW = Settings(initial_window=2, max_window=2)
 
 

@@ -13,7 +13,7 @@ from simulator.scenarios.usual import LAST_CHANCE_MINUTES
 from simulator.sources import LiveTraffic
 from simulator.world import hours
 
-#: For so long producers send nothing but poison.
+#: How long producers send nothing but poison.
 BROKEN = hours(6)
 
 
@@ -98,7 +98,7 @@ PERISHED = Scenario(
     limits=Limits(good_drained=30, poison_parked=LAST_CHANCE_MINUTES),
 )
 
-#: One cause for an outage of a fifth of the messages and for poison, and receives that fail by chance.
+#: The same cause for an outage of a fifth of the messages and for poison; receives also fail by chance.
 ALIKE = Scenario(
     name="40",
     title="1,000 letters, 50 poison, a fifth down for 3 h, one in ten dies by chance, one cause for all of it",
@@ -114,7 +114,7 @@ ALIKE = Scenario(
     seeds=3,
 )
 
-#: A million good letters are a hundred of these; `python -m bench error-rate` draws as many from smaller worlds.
+#: A hundred runs of this make a million good letters. `python -m bench error-rate` draws as many from smaller worlds.
 GOOD_BY_CHANCE = Scenario(
     name="40:good",
     title="10,000 good letters, one in ten dies by chance at each try, 5 % poison beside them",

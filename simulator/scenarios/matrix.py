@@ -1,4 +1,4 @@
-"""Row M: the usual rows under every schedule, and with every consumer's patience."""
+"""Row M: the usual rows under every schedule, and with consumers of every patience."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROWS = (
     NEW_POISON,
     FLAPPING,
 )
-#: Hours allowed to rows that take longer; all others must be over within 72 h.
+#: Hours allowed for rows that take longer; all others must be over within 72 h.
 HOURS = {"6": 96, "9": 96}
 
 

@@ -75,7 +75,7 @@ ALL_WELL_AFTER = (
     ),
 )
 
-#: Verdicts take longer than a probe is waited for: there is always one out of which nothing is known.
+#: Verdicts take longer than a probe is waited for: there is always a probe about which nothing is known.
 SLOW = Scenario(
     name="20:slow",
     title="takes 4 min for a message, 10 min up, 13 down for 6 h, 6 live a minute",
@@ -91,13 +91,13 @@ SLOW = Scenario(
     limits=Limits(drained=180),  # a verdict takes eight minutes
 )
 
-#: Receives fail by chance, so that parts of one letter fail beside parts that succeed.
+#: Receives fail by chance, so that some parts of a letter fail while others succeed.
 SPLIT = Scenario(
     name="22",
     title="a letter is split into 25, one of them poison",
     letters=5,
     consumer=lambda _: Consumer(failure_probability=0.5, splits=Splitting(parts=25, poison=1)),
-    until=hours(80),  # a few poison parts alone are an outage, until `give_up_seconds`
+    until=hours(80),  # a few poison parts alone count as an outage, until `give_up_seconds`
 )
 COPY = replace(
     SPLIT,
@@ -111,7 +111,7 @@ NINE_HOURS = 9 * 60.0
 
 
 def _whole_batches(name: str, poison: int, live: float | None) -> Scenario:
-    """Nobody tells which of a batch failed: good letters fail beside poison, as often as they meet it."""
+    """No one reports which messages of a batch failed: good letters fail as often as they share a batch with poison."""
     return Scenario(
         name=name,
         title=f"{poison} poison pills among 200 fail whole batches, "

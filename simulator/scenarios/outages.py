@@ -75,7 +75,7 @@ def _vaguely_counted(letters: int) -> Scenario:
 
 ONE_VAGUELY_COUNTED = replace(_vaguely_counted(1), name="15")
 MANY_VAGUELY_COUNTED = _vaguely_counted(10_000)
-#: Scenarios that the two above are compared with: those may take twice as long.
+#: The two above are compared with these scenarios, and may take twice as long.
 ONE_EXACTLY_COUNTED, MANY_EXACTLY_COUNTED = (
     replace(
         one,
@@ -89,7 +89,7 @@ COUNTED = (ONE_VAGUELY_COUNTED, MANY_VAGUELY_COUNTED, ONE_EXACTLY_COUNTED, MANY_
 
 
 def _patient(visibility: int, receives: int) -> tuple[Scenario, Scenario]:
-    """A consumer that is given time, healthy and after an outage."""
+    """A consumer with long timeouts: healthy, and after an outage."""
     healthy = Scenario(
         name=f"16:{visibility}x{receives}",
         title=f"300 letters, visibility {visibility} s x {receives} receives",
@@ -111,7 +111,7 @@ def _patient(visibility: int, receives: int) -> tuple[Scenario, Scenario]:
 
 PATIENT = (*_patient(900, 5), *_patient(300, 3), *_patient(5_400, 5))
 
-#: The neighbour's letters: what it lets die while the other is down flows, too.
+#: The neighbour's letters: the ones that it lets die while the other queue's consumer is down must flow, too.
 NEIGHBOUR = Source(
     name="invoices",
     consumer=Consumer(failure_probability=0.3, fails_until=hours(4)),
@@ -149,7 +149,7 @@ MILLION = Scenario(
     limits=Limits(drained=3.5 * 60, opens=False),
 )
 
-#: One of five letters fails while the others succeed: it has a strike when all is down.
+#: One of five letters fails while the others succeed, so it has a strike when everything goes down.
 SUSPECTS = Scenario(
     name="23",
     title="one suspect, then a total outage of a day",
@@ -179,7 +179,7 @@ SHORT_OUTAGES = (
     _short_outage("25:live", LiveTraffic(per_minute=6), 15),
 )
 
-#: CloudWatch in its bad hours, or of a queue that nobody used for long.
+#: CloudWatch in its bad hours, or for a queue that was long unused.
 _LATE = Conditions(metrics_lag_seconds=900)
 
 LATE_METRICS = (

@@ -1,4 +1,4 @@
-"""Rows 34 to 38: how soon a recovery is met, told or not, and what late metrics and long waits make of it."""
+"""Rows 34 to 38: how soon the re-driver notices a recovery, with or without a hint, late metrics and long waits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simulator.smart_policy import Hint
 from simulator.sources import LiveTraffic
 from simulator.world import hours, minutes
 
-#: Messages that the consumer of row 34 works off a second.
+#: Messages that the consumer of row 34 processes a second.
 PER_SECOND = 50
 
 #: The longest cool-down by default, in minutes.
@@ -23,7 +23,7 @@ COOL_DOWN = 30
 
 
 def _recovery(letters: int, down: float) -> Iterator[Scenario]:
-    """Quiet and beside live traffic, without and with reports."""
+    """With and without live traffic, with and without reports."""
     work = letters / PER_SECOND / 60
     canary = min(COOL_DOWN, down * 60 / 2)
     quiet = Scenario(
@@ -64,7 +64,7 @@ RECOVERIES = tuple(
 
 
 def _told(hint: Hint) -> Iterator[Scenario]:
-    """Told one minute after the consumer is well: CLOSED six minutes later, two with reports."""
+    """A hint one minute after the consumer is well: CLOSED six minutes later, or two with reports."""
     told = Scenario(
         name=f"35:{hint.value}",
         title=f"300 letters, down for 2 h, its end told by {hint.value}",
@@ -85,7 +85,7 @@ def _told(hint: Hint) -> Iterator[Scenario]:
     )
 
 
-#: A canary a minute for an hour, and what row 3 allows in two hours.
+#: A canary a minute for an hour, plus what row 3 allows in two hours.
 FALSE_HINTS = Scenario(
     name="35:false",
     title="300 letters, down for 2 h, told to be well each minute of the second",
@@ -100,8 +100,8 @@ FALSE_HINTS = Scenario(
 
 HINTS = (*(one for hint in Hint for one in _told(hint)), FALSE_HINTS)
 
-#: Counters one to three minutes after the gauges, and a third of them later still; a minute in twenty reads 0, one has
-#: no gauges.
+#: Counters come one to three minutes after the gauges, and a third of them even later. One minute in twenty reads 0,
+#: and one has no gauges.
 _DOUBTFUL = Conditions(
     lateness=Lateness(
         counters_seconds=120, revised=0.33, revised_seconds=60, missing=0.05, blank_share=0.05

@@ -20,21 +20,21 @@ from simulator.world import Conditions, Policy, World, minutes
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.config.targets import SERVED
 
-#: After all has come to rest, the policy goes on for this long: what it still has to decide, it does then.
+#: How long the policy goes on after everything has come to rest, to decide what it still has to decide.
 AFTERMATH = minutes(30)
 
-#: A policy for one world; the number seeds its jitter.
+#: Makes a policy for one world; the number seeds its jitter.
 PolicyMaker = Callable[[World, int], Policy]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """The consumer is down from the start; or only what some of the messages need besides.
+    """The consumer is down from the start, or only something that some of the messages need.
 
     Attributes:
-        lasts: until then.
-        share: of the letters that it concerns, from 0 to 1.
-        live_share: of the live messages, where it does not concern all letters.
+        lasts: until when.
+        share: of the letters that it affects, from 0 to 1.
+        live_share: of the live messages, if it does not affect all letters.
 
     """
 
@@ -61,7 +61,7 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """A scenario that a policy has played to its end."""
+    """A scenario that a policy has played to the end."""
 
     world: World
     policy: Policy
@@ -73,24 +73,24 @@ class Scenario:
     """One world, how long to watch it, and what must hold.
 
     Attributes:
-        name: the row's number in the design, with what tells its variants apart, for the command, tables and test ids.
+        name: the row's number in the design, plus what tells its variants apart; for the command, tables and test ids.
         letters, poison: dead letters at the start, and how many of them are poison pills.
         left: how long before the letters' expiry in the DLQ the world begins.
         consumer: by the seed; `outage` befalls it.
-        foreign: letters in the DLQ that came from a queue that nobody knows.
-        held: how many of the dead letters somebody else has received, and keeps for how many seconds.
+        foreign: letters in the DLQ that came from a queue that no one knows.
+        held: how many of the dead letters someone else has received, and for how many seconds they keep them.
         burst: live messages that wait in the source queue before the first pass.
         settings: ours.
         orders: what a person orders, and when.
-        hints: when somebody says that the consumer is well again, and how.
-        mishaps: what befalls the passes.
-        calm_at: when the consumer is well for good and no new poison comes; the time to drain counts from here.
-        seeds: how many of them, from 0 on, make the scenario's runs.
-        lasts: it is watched for this long even when nothing waits anywhere.
-        until: then it ends, whatever is left.
-        aftermath: so long it goes on after all has come to rest.
+        hints: when and how someone says that the consumer is well again.
+        mishaps: what happens to the passes.
+        calm_at: from when the consumer is well for good and no new poison comes; the time to drain counts from here.
+        seeds: how many seeds, counted from 0, make the scenario's runs.
+        lasts: how long it is watched even if nothing waits anywhere.
+        until: when it ends, whatever is left.
+        aftermath: how long it goes on after everything has come to rest.
         step: how finely time moves.
-        make_world: of what; by default of SQS queues.
+        make_world: makes the world; by default one of SQS queues.
 
     """
 
@@ -155,10 +155,10 @@ class Scenario:
     def played(
         self, seed: int, make: PolicyMaker | None = None, *, watches_live: bool = False
     ) -> Played:
-        """A world of this scenario, played by the policy that `make` makes: by default ours, as `settings` say.
+        """A world of this scenario, played by the policy that `make` makes: by default ours, with `settings`.
 
-        `watches_live`: with what it costs producers' messages, for which the world is played a second time without a
-        policy. Where the limits ask for it, it is so anyway.
+        `watches_live` also measures what it costs producers' messages, by playing the world a second time without a
+        policy. If the limits need that, it happens anyway.
         """
         world = self.world(seed)
         wire = BadWire(world, self.mishaps, seed) if self.mishaps else None
@@ -173,11 +173,11 @@ class Scenario:
         return Played(world=world, policy=policy, measures=measures)
 
     def ours(self, world: World, seed: int) -> Policy:
-        """Our policy as the scenario has it."""
+        """Our policy with the scenario's settings."""
         return SmartPolicy(world, self.settings, seed=seed)
 
     def reporting(self, how: Reports | None = None) -> Scenario:
-        """This scenario, with the kit at all of its consumers; it keeps its name and its limits."""
+        """This scenario, with the kit at all its consumers. Its name and limits stay the same."""
         reports, neighbour = how or Reports(), self.neighbour
         if neighbour:
             consumer = replace(neighbour.source.consumer, reports=reports)

@@ -1,7 +1,7 @@
-"""Rows 10 to 12: passes that run twice, die, or are refused, by chance.
+"""Rows 10 to 12: passes that run twice, die, or have calls refused, by chance.
 
 The tests beside them are exhaustive: `tests/scenarios/test_two_passes.py` overlaps two passes at every call, and
-`tests/faults` lets a pass die at, and meet every fault of, every one of its calls.
+`tests/faults` lets a pass die at every call, and meet every fault of each call.
 """
 
 from __future__ import annotations

@@ -11,16 +11,16 @@ from simulator.scenarios.scenario import Outage, Scenario
 from simulator.sources import LiveTraffic
 from simulator.world import hours, minutes
 
-#: A letter's last chance comes six hours after its first strike; so much later it is parked.
+#: When a letter is parked: its last chance comes six hours after its first strike.
 LAST_CHANCE_MINUTES = 7 * 60.0
 
-#: `give_up_seconds` after the first redrive, and the time until the re-driver looks again.
+#: `give_up_seconds` after the first redrive, plus the time until the re-driver looks again.
 GIVEN_UP_MINUTES = 72.5 * 60
 
-#: Where in its round of up and down each seed starts: a round of eight phases.
+#: Each seed starts at another of this many phases in the consumer's round of up and down.
 PHASES = 8
 
-#: Live messages before the redriven letters of scenario 7, and what the consumer works off a second: 20 minutes.
+#: Live messages ahead of the redriven letters of scenario 7, and how many the consumer processes a second: 20 minutes.
 BURST = 6_000
 BURST_CAPACITY = 5.0
 
@@ -135,7 +135,7 @@ NEW_POISON = Scenario(
 
 
 def _phased(up: float, down: float) -> Callable[[int], Consumer]:
-    """A consumer that flaps; the seed says where in its round it starts."""
+    """A consumer that flaps; the seed decides where in its round it starts."""
 
     def consumer(seed: int) -> Consumer:
         phase = minutes(up + down) * (seed % PHASES) / PHASES
@@ -159,7 +159,7 @@ def _flaps(up: float, down: float) -> Scenario:
 FLAPPING = replace(_flaps(10, 10), name="9")
 FLAPPINGS = (FLAPPING, _flaps(3, 3), _flaps(7, 13), _flaps(30, 30))
 
-#: The scenarios that the comparison with the rivals plays.
+#: The scenarios in which ours is compared with the rivals.
 SCENARIOS = (
     HEALTHY,
     SOME_POISON,
