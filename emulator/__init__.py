@@ -2,12 +2,12 @@
 
 Three layers, from the outside in:
 
-* `process.LocalAws` and `cdk` run in the development environment. They start and stop the
-  emulator, move its clock and drive the real CDK command line against it.
-* `overlay` runs inside MiniStack's own process and environment. It restores the AWS behaviour
-  that MiniStack lacks, one service a file.
-* `site/sitecustomize.py` moves the clock of MiniStack and of every Lambda worker it spawns, and
-  lets functions sleep in virtual time.
+- `process.LocalAws` and `cdk` run in the development environment. They start and stop the emulator, move its clock and
+  run the real CDK command line against it.
+- `overlay` runs inside MiniStack's own process and environment. It restores the AWS behaviour that MiniStack lacks, one
+  service per file.
+- `site/sitecustomize.py` moves the clock of MiniStack and of every Lambda worker that it starts, and lets functions
+  sleep in virtual time.
 
 The product never imports this package.
 """

@@ -1,12 +1,11 @@
 """How CloudWatch evaluates a metric alarm: from properties and statistics to a state. Pure.
 
-One evaluator for two callers: the emulator, on its own metrics, and the benches and tests, on
-series that were recorded or made up. It imports nothing but its neighbour, since the emulator runs
-in an environment without the project's packages.
+One evaluator for two callers: the emulator uses it on its own metrics, and benches and tests on series that were
+recorded or made up. It imports only its neighbour, because the emulator runs in an environment without the project's
+packages.
 
-Sources: CloudWatch User Guide, "Alarm evaluation", "Alarm evaluation window", "Alarm warm-up
-periods" and "Configuring how CloudWatch alarms treat missing data" (whose tables are tests here).
-Left out: that data arrives late.
+Sources: CloudWatch User Guide, "Alarm evaluation", "Alarm evaluation window", "Alarm warm-up periods" and "Configuring
+how CloudWatch alarms treat missing data" (whose tables are tests here). Late data is not modelled.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any
 from emulator.metric_math import Value, evaluate
 
 Properties = Mapping[str, Any]
-#: A statistic of a metric over the data points from a start until before an end; None without any.
+#: A metric's statistic over the data points from a start until before an end; None if there are none.
 Statistic = Callable[[Properties, str, float, float], Value]
 
 OK, ALARM, NO_DATA = "OK", "ALARM", "INSUFFICIENT_DATA"
@@ -36,7 +35,7 @@ _COMPARISONS: dict[str, Callable[[float, float], bool]] = {
 
 
 def queries_of(alarm: Properties) -> Sequence[Properties]:
-    """Return the queries of an alarm, whether it says so as one metric or as metric math."""
+    """Return an alarm's queries, whether it has a single metric or metric math."""
     if queries := alarm.get("Metrics"):
         return list(queries)
     statistic = alarm.get("ExtendedStatistic") or alarm.get("Statistic") or "Average"
@@ -45,7 +44,7 @@ def queries_of(alarm: Properties) -> Sequence[Properties]:
 
 
 def period_of(alarm: Properties) -> int:
-    """The seconds of each of its periods. Raises ValueError if its metrics have different ones."""
+    """The length of each of its periods in seconds. Raises ValueError if its metrics have different ones."""
     [period] = {int(q["MetricStat"]["Period"]) for q in queries_of(alarm) if "MetricStat" in q}
     return period
 
@@ -56,9 +55,9 @@ def periods_of(alarm: Properties) -> int:
 
 
 def last_evaluation(alarm: Properties, now: float) -> float:
-    """When it was evaluated last: every minute, or every hour if it reaches back for more than a day.
+    """When it was last evaluated: every minute, or every hour if it looks back more than a day.
 
-    The newest of its periods ends then: the window slides on with each evaluation.
+    Its newest period ends then: the window slides on with each evaluation.
     """
     step = _HOUR if period_of(alarm) * periods_of(alarm) > _DAY else _MINUTE
     return now // step * step
@@ -67,12 +66,12 @@ def last_evaluation(alarm: Properties, now: float) -> float:
 def next_state(
     alarm: Properties, statistic: Statistic, end: float, *, before: str, created: float
 ) -> tuple[str, list[Value]]:
-    """The state by an evaluation at ``end``, and the values of its periods, oldest first.
+    """The state after an evaluation at ``end``, and the values of its periods, oldest first.
 
-    ``before`` is the state so far, ``created`` when the alarm was made or last changed.
+    ``before`` is the state so far; ``created`` is when the alarm was made or last changed.
     """
     period, count = period_of(alarm), periods_of(alarm)
-    # One more at the front for DIFF to compare the first one with.
+    # One more period at the front, so that DIFF can compare the first one with it.
     ends = [end - age * period for age in range(count + _EXTRA_PERIODS, -1, -1)]
     found = values(queries_of(alarm), statistic, ends, period)
     known = [value for value in found if value is not None][-count:]
@@ -86,7 +85,7 @@ def next_state(
 def values(
     queries: Sequence[Properties], statistic: Statistic, ends: Sequence[float], period: int
 ) -> list[Value]:
-    """Return the values of metric queries for the periods with these ends; the first is only there for DIFF."""
+    """Return the values of metric queries for the periods with these ends. The first value is only for DIFF."""
     series: dict[str, list[Value]] = {}
     for query in queries:
         if stat := query.get("MetricStat"):
@@ -105,15 +104,15 @@ def values(
 
 
 def _end_of_warm_up(alarm: Properties, created: float) -> float:
-    """It ends early once data fills the window; until then the alarm says nothing."""
+    """The warm-up ends early once data fills the window. Until then the alarm says nothing."""
     configuration = alarm.get("WarmUpConfiguration") or {}
     return created + int(configuration.get("WarmUpPeriodDurationInMinutes") or 0) * _MINUTE
 
 
 def _state(alarm: Properties, breaching: list[bool], before: str) -> str:
-    """M breaching ones of the last N, where those that are missing count as the alarm says.
+    """M of the last N are breaching. Missing data points count as the alarm says.
 
-    Real data points decide if they can: one that is fine is enough not to keep an old state.
+    Real data points decide if they can: one that is not breaching is enough to leave an old state.
     """
     needed = int(alarm.get("DatapointsToAlarm") or periods_of(alarm))
     missing = periods_of(alarm) - len(breaching)

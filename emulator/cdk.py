@@ -21,7 +21,7 @@ class CdkError(Exception):
 
 
 def bootstrap(aws: LocalAws) -> None:
-    """Make the account ready for `deploy`."""
+    """Prepare the account for `deploy`."""
     _cdk(aws, aws.work_dir, aws.work_dir, "bootstrap", f"aws://{ACCOUNT}/{REGION}")
 
 
@@ -55,7 +55,7 @@ def destroy(aws: LocalAws, outdir: Path) -> None:
 
 
 def log_of(outdir: Path, verb: str) -> Path:
-    """The file with what the command prints, while it runs and after."""
+    """The file to which the command's output goes, while it runs and after."""
     return outdir / f"cdk-{verb}.log"
 
 
@@ -63,11 +63,11 @@ def _cdk(aws: LocalAws, cwd: Path, outdir: Path, verb: str, *options: str) -> No
     outdir.mkdir(parents=True, exist_ok=True)
     log_file = log_of(outdir, verb)
     variables = aws.environment() | {
-        "CDK_HOME": str(aws.work_dir / "cdk-home"),  # its caches are no concern of the user's
+        "CDK_HOME": str(aws.work_dir / "cdk-home"),  # its caches are not the user's concern
         "CDK_DISABLE_CLI_TELEMETRY": "1",
         "NO_PROXY": "localhost,127.0.0.1",
     }
-    # Looked up here: a command is found through our PATH, not through the one it is given.
+    # Looked up here: a command is found through our PATH, not through the PATH that it gets.
     command = shutil.which("cdk", path=variables["PATH"])
     if command is None:
         raise CdkError("no cdk command: is node_modules installed?")

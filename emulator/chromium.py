@@ -1,6 +1,4 @@
-"""A headless Chromium out of an npm package, with the libraries and the font that come with it: no root,
-no download.
-"""
+"""A headless Chromium out of an npm package, with its own libraries and font: no root, no download."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from emulator.environments import ROOT
 
 #: Where `make node_modules/.ready` unpacks it.
 UNPACKED = ROOT / "node_modules" / ".chromium"
-#: A condition that has not come by then never will: a failure that says which is better than a test that hangs.
+#: A condition that has not come by then never will. A failure that names it is better than a test that hangs.
 PATIENCE_MS = 600_000
 _FONTS = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
@@ -25,19 +23,19 @@ _FONTS = """<?xml version="1.0"?>
 
 @contextmanager
 def chromium(folder: Path) -> Iterator[Browser]:
-    """The browser, while entered. `folder` is for what it keeps of fonts."""
+    """The browser, while entered. `folder` keeps its font files."""
     fonts = folder / "fonts.conf"
     fonts.write_text(_FONTS.format(fonts=UNPACKED / "fonts", cache=folder / "cache"))
     environment: dict[str, str | float | bool] = {
         **os.environ,
         "LD_LIBRARY_PATH": str(UNPACKED / "al2023" / "lib"),
         "FONTCONFIG_FILE": str(fonts),
-        "LC_ALL": "en_US.UTF-8",  # of `C` it makes a language that JavaScript refuses
+        "LC_ALL": "en_US.UTF-8",  # JavaScript refuses the language that it would make from `C`
     }
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=UNPACKED / "chromium",
-            # Its sandbox wants rights that a container has not; the only page that it opens is ours.
+            # Its sandbox needs rights that a container lacks, and the only page that it opens is ours.
             args=["--no-sandbox", "--disable-gpu"],
             env=environment,
         )

@@ -1,9 +1,9 @@
-"""The virtual clock as tests and the demo see it: real time at its own pace, plus what it was moved forward by.
+"""The virtual clock as tests and the demo see it: real time at its own pace, plus the time it was moved by.
 
-A shared file holds three 8-byte floats: the seconds that it was moved by, the real time at which it was made, and its
-pace. `site/sitecustomize.py` makes `time.time()` of them in MiniStack and in its Lambda workers. Only the first ever
-changes, and an aligned 8-byte store is seen whole by other processes on the machines this runs on, so readers need no
-lock.
+A shared file holds three 8-byte floats: the seconds that the clock was moved by, the real time at which it was created,
+and its pace. From these, `site/sitecustomize.py` computes `time.time()` in MiniStack and in its Lambda workers. Only
+the first ever changes, and on the machines this runs on other processes see an aligned 8-byte store as a whole, so
+readers need no lock.
 """
 
 import mmap
@@ -14,16 +14,16 @@ from pathlib import Path
 _FILE = struct.Struct("ddd")
 _MOVED_BY = struct.Struct("d")
 
-#: The real clock, also where `time.time` is virtual already: in MiniStack's process, and in that of a person who looks
+#: The real clock, even where `time.time` is already virtual: in MiniStack's process, and in that of a person who looks
 #: around. The offset must not be added twice.
 _time = getattr(time.time, "real", time.time)
 
 
 class Clock:
-    """A clock shared with the emulator. Creates its file when there is none."""
+    """A clock shared with the emulator. Creates its file if there is none."""
 
     def __init__(self, path: Path, *, pace: float = 1.0) -> None:
-        """Open the clock in `path`; a new one goes by `pace` virtual seconds in a real one."""
+        """Open the clock in `path`. A new clock moves `pace` virtual seconds in each real second."""
         self.path = path
         if not path.exists():
             path.write_bytes(_FILE.pack(0.0, _time(), pace))
@@ -32,7 +32,7 @@ class Clock:
 
     @property
     def offset(self) -> float:
-        """Seconds by which the virtual clock is ahead of the real one."""
+        """How many seconds the virtual clock is ahead of the real one."""
         return self.now() - _time()
 
     def now(self) -> float:
@@ -44,8 +44,8 @@ class Clock:
     def advance(self, seconds: float) -> None:
         """Jump forward at once, whatever is running.
 
-        A function that is running loses that much of its remaining time, and a lease it holds
-        may expire: prefer `LocalAws.pass_time`, which waits for functions to finish first.
+        A running function loses that much of its remaining time, and its lease may expire: prefer `LocalAws.pass_time`,
+        which first waits for functions to finish.
         """
         if seconds < 0:
             raise ValueError(f"time only moves forward, not by {seconds} s")

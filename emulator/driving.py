@@ -11,7 +11,7 @@ from .clock import Clock
 CLOCK_FILE = "clock"
 CONTROL_FILE = "control"
 
-#: A door that does not answer this long after the patience is over is taken for dead.
+#: If the door does not answer this long after the patience is over, it counts as dead.
 _GRACE_SECONDS = 30
 #: Loopback calls must not go through a proxy that the environment names.
 _LOOPBACK = urllib.request.build_opener(urllib.request.ProxyHandler({}))

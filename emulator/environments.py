@@ -1,4 +1,4 @@
-"""The variables of the two sides: of MiniStack with its functions, and of those who call it."""
+"""The environment variables of the two sides: of MiniStack and its functions, and of their callers."""
 
 import os
 import shlex
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .driving import CLOCK_FILE, CONTROL_FILE
 
-#: In a work directory: where functions that sleep say so, see `overlay.sleepers`.
+#: In a work directory: where sleeping functions announce it, see `overlay.sleepers`.
 ASLEEP_FOLDER = Path("tmp") / "asleep"
 
 #: In a work directory: the variables for a person's shell.
@@ -19,16 +19,16 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def certificate(work_dir: Path) -> Path:
-    """The certificate that MiniStack makes for itself when it speaks TLS."""
+    """The certificate that MiniStack creates for itself when it uses TLS."""
     return work_dir / "tmp" / "ministack-tls" / "server.crt"
 
 
 def for_callers(endpoint_url: str, trusted: Path | None) -> dict[str, str]:
-    """Ours, without our own AWS account and with the project's Node, CDK and Python first."""
+    """Our own variables, without our AWS account and with the project's Node, CDK and Python first."""
     strange = (
         "AWS_",
         "LOCAL_AWS_",
-    )  # of an account, or of another local AWS whose file somebody sourced
+    )  # of an account, or of another local AWS whose file was sourced
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(strange)}
     return (
         inherited
@@ -43,7 +43,7 @@ def for_callers(endpoint_url: str, trusted: Path | None) -> dict[str, str]:
 
 
 def for_a_shell(endpoint_url: str, trusted: Path | None, work_dir: Path) -> str:
-    """Lines that a shell sources, once or again, so that `redrive` and any AWS tool in it see this AWS and its time."""
+    """Lines for a shell to source, once or again: `redrive` and any AWS tool in it then see this AWS and its time."""
     variables = _access(endpoint_url, trusted) | {"LOCAL_AWS_CLOCK": str(work_dir / CLOCK_FILE)}
     first = {
         "PATH": os.pathsep.join(_tools()),
@@ -77,12 +77,12 @@ def _tools() -> list[str]:
 
 
 def for_ministack(work_dir: Path, port: int) -> dict[str, str]:
-    """Only what MiniStack needs: the functions that it runs inherit all of it."""
+    """Only what MiniStack needs: the functions that it runs inherit everything."""
     kept = ("PATH", "HOME", "LANG")
     return {name: os.environ[name] for name in kept if name in os.environ} | {
         "GATEWAY_PORT": str(port),
         "BIND_HOST": "127.0.0.1",
-        "TMPDIR": str(work_dir / "tmp"),  # MiniStack leaves its workers' folders behind
+        "TMPDIR": str(work_dir / "tmp"),  # MiniStack does not remove its workers' folders
         "PYTHONPATH": str(ROOT / "emulator" / "site"),
         "LOCAL_AWS_CLOCK": str(work_dir / CLOCK_FILE),
         "LOCAL_AWS_CONTROL": str(work_dir / CONTROL_FILE),

@@ -1,7 +1,7 @@
 """The part of CloudWatch metric math that alarms on a re-driver use.
 
-Numbers, metric ids, + - * / comparisons, `AND`, `OR` (also as && and ||), and FILL, IF, MIN, MAX,
-SUM, ABS, DIFF. Anything else gives no data point, as does a missing operand.
+Numbers, metric ids, + - * / comparisons, `AND`, `OR` (also as && and ||), and FILL, IF, MIN, MAX, SUM, ABS, DIFF.
+Anything else gives no data point, and so does a missing operand.
 """
 
 import ast
@@ -37,7 +37,7 @@ def evaluate(
 ) -> Value:
     """The value of `expression` in one period, given each metric's value in that period.
 
-    `before` has the values of the period before it, which DIFF asks for.
+    `before` has the values of the period before it, which DIFF needs.
     """
     try:
         return float(_Period(values, before).visit(_parsed(expression)))
@@ -47,7 +47,7 @@ def evaluate(
 
 @lru_cache(1_000)
 def _parsed(expression: str) -> ast.expr:
-    """The expression as a tree, which is the same every minute."""
+    """The expression as a tree. It is the same every minute."""
     for pattern, spelling in _SPELLINGS:
         expression = re.sub(pattern, spelling, expression)
     return ast.parse(expression.strip(), mode="eval").body

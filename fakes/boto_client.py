@@ -24,7 +24,7 @@ Client = TypeVar("Client", bound="FakeClient")
 class Fault(Exception):  # noqa: N818 - not yet an error: the client turns it into the ClientError
     """The service's answer instead of a result, before it is known which operation asked.
 
-    `entry_code` is told in its place where the fault is that of one entry of a batch.
+    `entry_code` replaces the code if only one entry of a batch has the fault.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class FakeClient:
         self.exceptions = _client_exceptions(service_name)
 
     def get_paginator(self, operation_name: str) -> Any:
-        """Botocore's own paginator, turning the pages of the fake."""
+        """Botocore's own paginator over the fake's pages."""
         model = self._model.operation_model(_operation_name(self._model, operation_name))
         config = _paginators(self._model.service_name)[model.name]
         return Paginator(getattr(self, operation_name), config, model)
 
     def client_error(self, fault: Fault, operation_name: str) -> ClientError:
-        """The exception boto3 would raise for `fault`, of the modelled class where there is one."""
+        """The exception that boto3 would raise for `fault`, of the modelled class if there is one."""
         error: dict[str, Any] = {"Code": fault.code, "Message": fault.message}
         if self._model.service_name == "sqs":
             # SQS speaks JSON now but keeps the error codes of its older query protocol: botocore

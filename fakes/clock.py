@@ -1,4 +1,4 @@
-"""The one clock of a simulated world. Nothing in it waits: whoever drives the world moves time."""
+"""The one clock of a simulated world. It never waits: the driver of the world moves time."""
 
 from datetime import UTC, datetime
 
@@ -16,7 +16,7 @@ class VirtualClock:
         return datetime.fromtimestamp(self._epoch, UTC)
 
     def time(self) -> float:
-        """This instant in seconds since the epoch, as `time.time()` would tell it."""
+        """This instant in seconds since the epoch, as `time.time()` would return it."""
         return self._epoch
 
     def advance(self, seconds: float) -> None:

@@ -1,9 +1,8 @@
 # ruff: noqa: N803 - the parameters have boto3's names
-"""A fake of the boto3 CloudWatch client: the AWS/SQS metrics of the fake queues, AWS/Lambda's of functions,
-and only reads.
+"""A fake of the boto3 CloudWatch client: reads of the queues' AWS/SQS metrics, and of functions' AWS/Lambda metrics.
 
-Source: SQS Developer Guide, "Available CloudWatch metrics", and botocore GetMetricData. A metric
-is known a while after its minute is over; a queue that nobody uses reports nothing.
+Source: SQS Developer Guide, "Available CloudWatch metrics", and botocore GetMetricData. A metric is known a while after
+its minute is over; a queue that no one uses reports nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,13 +36,14 @@ _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lateness:
-    """Mishaps of the points of a queue besides the lag that all have. Shares are from 0 to 1;
-    the same minute has always the same lot.
+    """Mishaps of a queue's data points, besides the lag that all have. Shares are from 0 to 1.
+
+    The same minute always has the same lot.
 
     Attributes:
-        counters_seconds: counters (sent, received, deleted) come so much later than gauges.
-        revised: share of a minute's counts that come `revised_seconds` after the others:
-            its sums grow after they were read.
+        counters_seconds: how much later counters (sent, received, deleted) come than gauges.
+        revised: share of a minute's counts that come `revised_seconds` after the others: the sums grow after they were
+            read.
         missing: share of the minutes whose gauges have no point.
         blank_share: share of the minutes whose gauges read 0.
 
@@ -56,7 +56,7 @@ class Lateness:
     blank_share: float = 0.0
 
     def told(self, figures: Figures, minute: int, age_seconds: float) -> tuple[Figures, bool]:
-        """The figures of a minute that could be read for so long, and whether there are gauges in it."""
+        """The figures that a minute shows once it has been readable for this long, and whether it has gauges."""
         if age_seconds < self.counters_seconds + self.revised_seconds:
             share = 1 - self.revised
             figures = figures._replace(
@@ -71,17 +71,17 @@ class Lateness:
 
 
 class Counting(Protocol):
-    """Counts of invocations: by the names of functions, metrics, and minutes since the epoch."""
+    """Counts of invocations: by function name, by metric, and by minutes since the epoch."""
 
     @property
     def counted(self) -> Mapping[str, Mapping[str, Mapping[int, int]]]: ...
 
 
 class FakeCloudWatch(FakeClient):
-    """CloudWatch's metrics of the queues of one `FakeSqs`, and of functions that somebody counts.
+    """CloudWatch's metrics of the queues of one `FakeSqs`, and of functions whose invocations `lambdas` counts.
 
-    lag_seconds: a minute's value can be read so long after the minute's end.
-    lateness: what else befalls its points; None where nothing does.
+    lag_seconds: how long after a minute's end its value can be read.
+    lateness: other mishaps of its points; None for none.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class FakeCloudWatch(FakeClient):
         return {"MetricDataResults": results, "Messages": []}
 
     def periods(self, metric: Metric, first: int, last: int, minutes: int) -> Periods:
-        """The known figures of a metric's queue, by period of so many minutes, for those with anything."""
+        """The known figures of a metric's queue, by period of this many minutes, for periods that have any."""
         figures_of = self._metrics_of(metric).figures_of
         known_until = int((self._clock.time() - self._lag_seconds) // MINUTE)
         periods: Periods = []
@@ -146,7 +146,7 @@ class FakeCloudWatch(FakeClient):
         return self._lateness is not None
 
     def late(self, periods: Periods, *, is_counter: bool) -> Periods:
-        """These periods as they are told of a counter, or of a gauge."""
+        """These periods as they look for a counter, or for a gauge."""
         lateness = self._lateness
         if lateness is None:
             return periods
@@ -165,7 +165,7 @@ class FakeCloudWatch(FakeClient):
     def _of_function(
         self, query: Mapping[str, Any], first: int, last: int, *, newest_first: bool
     ) -> dict[str, Any]:
-        """Sums by the minute, of a function by its name; of minutes in which nothing was counted there is no point."""
+        """A function's sums by the minute, by its name. Minutes in which nothing was counted have no point."""
         metric = query["MetricStat"]["Metric"]
         named = {one["Name"]: one["Value"] for one in metric["Dimensions"]}
         counted: Mapping[int, int] = {}
@@ -194,7 +194,7 @@ class FakeCloudWatch(FakeClient):
 
 
 class _Past:
-    """The queues' past as one request asks for it: its queries are mostly of the same queue and periods."""
+    """The queues' past, cached for one request: most of its queries are about the same queue and periods."""
 
     def __init__(self, cloudwatch: FakeCloudWatch, first: int, last: int) -> None:
         self._cloudwatch = cloudwatch

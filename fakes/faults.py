@@ -1,7 +1,7 @@
 """A bad wire between a pass and its AWS: a chosen call dies, is refused, loses its answer or half succeeds.
 
-All clients of one pass go over one `Wire`. It numbers their calls in the order in which they are made, so that
-a call can be chosen by its number, and lets happen to each what its script says.
+All clients of one pass use one `Wire`. It numbers their calls in the order in which they are made, so that a script can
+choose a call by its number, and lets each call meet the mishap that the script chooses.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Call:
 
 Act = Callable[..., Response]
 
-#: A mishap of one call. It gets the call and the way to have AWS carry it out, as often as it likes.
+#: A mishap of one call. It gets the call and a function that has AWS carry it out, as often as it likes.
 Mishap = Callable[[Call, Act], Response]
 
 #: Which mishap a call meets, if any.
@@ -46,7 +46,7 @@ def nothing(_: Call) -> None:
 
 
 def at(mishaps: Mapping[int, Mishap]) -> Script:
-    """Mishaps by the number of the call."""
+    """Chooses mishaps by the number of the call."""
     return lambda call: mishaps.get(call.number)
 
 
@@ -73,14 +73,14 @@ class Wire:
         self.calls: list[Call] = []
         self.is_dead = False
         self._script = script
-        self._one_at_a_time = Lock()  # the fakes know no threads, and a pass may have some
+        self._one_at_a_time = Lock()  # the fakes are not thread-safe, and a pass may use threads
 
     def to(self, client: Any) -> Any:
         """The client, reached over this wire."""
         return _Client(self, client)
 
     def carry(self, operation: str, request: Mapping[str, Any], act: Act) -> Response:
-        """Carry one call out as the script has it."""
+        """Carry out one call as the script says."""
         with self._one_at_a_time:
             if self.is_dead:
                 raise Crash("a dead process calls nobody")
@@ -115,7 +115,7 @@ def die_before(call: Call, _: Act) -> Response:
 
 
 def die_after(call: Call, act: Act) -> Response:
-    """The process dies after the call took effect or was refused, and before it learns so."""
+    """The process dies after the call took effect or was refused, but before it learns so."""
     with suppress(Exception):
         act(**call.request)
     raise Crash(f"after {call}")
@@ -131,7 +131,7 @@ def refuse(error: Exception) -> Mishap:
 
 
 def lose_answer(error: Exception) -> Mishap:
-    """The call takes effect, its answer never arrives."""
+    """The call takes effect, but its answer never arrives."""
 
     def mishap(call: Call, act: Act) -> Response:
         act(**call.request)
@@ -141,13 +141,13 @@ def lose_answer(error: Exception) -> Mishap:
 
 
 def ask_twice(call: Call, act: Act) -> Response:
-    """The first answer is lost and botocore asks again by itself: the pass sees the second answer only."""
+    """The first answer is lost and botocore asks again by itself: the pass sees only the second answer."""
     act(**call.request)
     return act(**call.request)
 
 
 def hand_out_twice(call: Call, act: Act) -> Response:
-    """SQS hands messages out and shows them to the next receive, too: at least once is what it promises."""
+    """SQS hands messages out, and again to the next receive: it only promises delivery at least once."""
     return act(**{**call.request, "VisibilityTimeout": 0})
 
 
@@ -162,7 +162,7 @@ def meanwhile(happening: Callable[[], object]) -> Mishap:
 
 
 def fail_entries(positions: Collection[int], code: str) -> Mishap:
-    """SQS accepts the batch but for the entries at these positions."""
+    """SQS accepts the batch except for the entries at these positions."""
 
     def mishap(call: Call, act: Act) -> Response:
         entries = call.request["Entries"]
@@ -179,7 +179,7 @@ def fail_entries(positions: Collection[int], code: str) -> Mishap:
 
 
 def leave_undone(positions: Collection[int]) -> Mishap:
-    """DynamoDB carries the batch out but for the keys or writes at these positions."""
+    """DynamoDB carries out the batch except for the keys or writes at these positions."""
 
     def mishap(call: Call, act: Act) -> Response:
         reads = call.operation == "BatchGetItem"

@@ -2,11 +2,10 @@
 """A fake of the boto3 Lambda client: asynchronous invocations, their retries, and what is left of them.
 
 Source: Lambda Developer Guide, "How Lambda handles errors and retries with asynchronous invocation" (a second try after
-    a
-minute, a third after two more), and what LocalStack's TestLambdaDLQ and TestLambdaDestinationSqs recorded on AWS:
-a DLQ gets the event as its body with RequestID, ErrorCode and ErrorMessage, a destination a record without attributes.
+a minute, a third after two more), and what LocalStack's TestLambdaDLQ and TestLambdaDestinationSqs recorded on AWS: a
+DLQ gets the event as its body with RequestID, ErrorCode and ErrorMessage, a destination a record without attributes.
 
-Nobody waits: who drives the world moves the clock and has `run_due` try what is due. A try takes no time.
+Nothing waits: the driver of the world moves the clock and calls `run_due` to try what is due. A try takes no time.
 """
 
 import json
@@ -25,13 +24,13 @@ MOST_OF_AN_EVENT = 1_048_576  # [botocore Invoke]
 WAITS = (60.0, 120.0)
 MOST_OF_A_MESSAGE = 1024
 
-#: Takes an event, and raises where it fails.
+#: Takes an event, and raises if it fails.
 Handler = Callable[[bytes], object]
 
 
 @dataclass(slots=True)
 class Function:
-    """One function; `calls` are the events of all tries. Without `retries` there is no configuration of them."""
+    """One function; `calls` are the events of all tries. Without `retries`, its retries are not configured."""
 
     arn: str
     handler: Handler
@@ -44,7 +43,7 @@ class Function:
 
 @dataclass(slots=True)
 class Event:
-    """One event that Lambda holds, to be tried when it is due."""
+    """An event that Lambda holds until it is due to be tried."""
 
     function: Function
     payload: bytes
@@ -54,7 +53,7 @@ class Event:
 
 
 class FakeLambda(FakeClient):
-    """The functions of one account. While `outage` is set, every call is refused with that code."""
+    """The functions of one account. While `outage` is set, it refuses every call with that code."""
 
     def __init__(
         self,
@@ -72,13 +71,13 @@ class FakeLambda(FakeClient):
         self._functions: dict[str, Function] = {}
         self._events: list[Event] = []
         self.outage: str | None = None
-        #: By function and metric, what was counted in each minute since the epoch.
+        #: Counts by function, metric, and minute since the epoch.
         self.counted: defaultdict[str, defaultdict[str, Counter[int]]] = defaultdict(
             lambda: defaultdict(Counter)
         )
 
     def add(self, name: str, handler: Handler, **more: Any) -> Function:
-        """A function to be invoked; for `more` see `Function`."""
+        """Add a function that can be invoked; for `more` see `Function`."""
         self._functions[name] = Function(arn=self._prefix + name, handler=handler, **more)
         return self._functions[name]
 
@@ -86,7 +85,7 @@ class FakeLambda(FakeClient):
     def invoke(
         self, *, FunctionName: str, InvocationType: str, Payload: bytes | str = b"{}"
     ) -> Response:
-        """Take an event; it is first tried when `run_due` is next called."""
+        """Accept an event; the next call of `run_due` first tries it."""
         function = self._function(FunctionName)
         if InvocationType != "Event":
             unsupported = "this fake knows asynchronous invocations only"
@@ -111,7 +110,7 @@ class FakeLambda(FakeClient):
 
     @operation
     def get_function_event_invoke_config(self, *, FunctionName: str) -> Response:
-        """Its retries, where they are configured."""
+        """Its retries, if they are configured."""
         function = self._function(FunctionName)
         if function.retries is None:
             raise Fault("ResourceNotFoundException", f"{function.arn} has no EventInvokeConfig")
@@ -127,7 +126,7 @@ class FakeLambda(FakeClient):
         return min((one.due for one in self._events), default=None)
 
     def run_due(self) -> None:
-        """Try every event that is due by now, in the order in which they were due."""
+        """Try every event that is due by now, in the order in which they became due."""
         now = self._clock.time()
         while (due := self.next_due()) is not None and due <= now:
             event = min(self._events, key=lambda one: one.due)

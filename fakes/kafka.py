@@ -1,6 +1,6 @@
-"""A Kafka cluster in memory, as `Log` has it: topics, groups, and what consumers and producers do to them.
+"""A Kafka cluster in memory, behind the interface of `Log`: topics, groups, and what consumers and producers do.
 
-tests/kafka/test_log.py holds it to what librdkafka's mock cluster does.
+tests/kafka/test_log.py compares it with librdkafka's mock cluster.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class FakeLog:
             self._ends[Partition(topic, number)] = 0
 
     def delete(self, topic: str) -> None:
-        """The topic and all that is in it; what groups have committed stays, as it does for a while in Kafka."""
+        """Delete the topic and all that is in it. Groups' commits stay, as they do for a while in Kafka."""
         for number in range(self._partitions.pop(topic)):
             del self.records[Partition(topic, number)], self._ends[Partition(topic, number)]
 
     def forget(self, position: Position) -> None:
-        """Compaction or retention has removed one record."""
+        """Remove one record, as compaction or retention does."""
         del self.records[position.partition][position.offset]
 
     def in_topic(self, topic: str) -> list[Record]:
@@ -47,7 +47,7 @@ class FakeLog:
             for _, one in sorted(self.records[Partition(topic, number)].items())
         ]
 
-    # What `Log` has.
+    # The methods of `Log`.
 
     def partitions(self, topic: str) -> int:
         if topic not in self._partitions:

@@ -1,9 +1,8 @@
 """A stand-in for AWS below botocore: each call sleeps as long as the network would take, then is answered in memory.
 
-Requests are built, signed and sent by botocore, and answers are parsed by it, so that its work is measured, too;
-only sockets and TLS are left out. The stand-in keeps one byte a letter, so that whatever memory grows is ours. It
-also checks the order of effects: a letter recorded before it was sent, or deleted before it was recorded, counts
-as a violation.
+Botocore builds, signs and sends requests and parses answers, so its work is measured, too; only sockets and TLS are
+left out. The stand-in keeps one byte for each letter, so that any memory that grows is ours. It also checks the order
+of effects: a letter that is recorded before it was sent, or deleted before it was recorded, counts as a violation.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ DEPLOYMENT = Deployment(
     parking_lot_url=URL + PARKING_LOT,
 )
 
-#: The weight of one letter: an order of 300 bytes, one message attribute, a receipt handle as long as SQS's.
+#: The size of one letter: an order of 300 bytes, one message attribute, and a receipt handle as long as SQS's.
 BODY = json.dumps({"order": 4711, "lines": [{"sku": f"sku-{n}", "count": n} for n in range(9)]})
 _HANDLE = "AQEB" + "x" * 340
 _MD5 = "0" * 32
 
-#: A letter's way, as the stand-in sees it.
+#: A letter's stages, as the stand-in sees them.
 IN_QUEUE, IN_FLIGHT, SENT, RECORDED, DELETED = range(5)
 
 Asked = dict[str, Any]
@@ -46,14 +45,14 @@ Asked = dict[str, Any]
 
 @dataclass(slots=True)
 class Seen:
-    """The requests of one run to AWS: calls by operation, entries in their batches, and how many were out of order."""
+    """One run's requests to AWS: calls by operation, entries in their batches, and how many were out of order."""
 
     calls: Counter[str] = field(default_factory=Counter)
     entries: Counter[str] = field(default_factory=Counter)
     violations: int = 0
 
     def forget(self) -> None:
-        """Count from here on: what came before was setting the scene."""
+        """Count from here on. What came before was preparation."""
         self.calls.clear()
         self.entries.clear()
 
@@ -61,7 +60,7 @@ class Seen:
 class StandIn:
     """One DLQ of `letters` letters that SQS moved there an hour ago, its source queue, parking lot and state table.
 
-    With `checks_order` false the ledger is not looked at, for re-drivers that write another one.
+    If `checks_order` is false, the ledger is ignored, for re-drivers that write another one.
     """
 
     def __init__(self, letters: int, *, latency: float = 0.0, body: str = BODY) -> None:
@@ -109,7 +108,7 @@ class StandIn:
 
     @property
     def done(self) -> int:
-        """Letters that have gone their whole way."""
+        """Letters that have gone all the way."""
         return self._states.count(DELETED)
 
     def _carry(self, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
@@ -117,7 +116,7 @@ class StandIn:
             time.sleep(self.latency)
         target = request.headers["X-Amz-Target"]
         operation = (target.decode() if isinstance(target, bytes) else target).rpartition(".")[2]
-        # One at a time: what the stand-in has in hand of large messages must not be taken for ours.
+        # One at a time, so that the stand-in's memory for large messages is not taken for ours.
         with self._desk:
             content = self._answers[operation](json.loads(cast("bytes", request.body))).encode()
         with self._lock:
@@ -191,7 +190,7 @@ class StandIn:
         self._count("DeleteMessageBatch", len(asked["Entries"]))
         return _all_successful(asked)
 
-    # DynamoDB: the circuit and the lease are kept, of the ledger only that it was written.
+    # DynamoDB: keeps the circuit and the lease; of the ledger, only the fact that it was written.
 
     def _get_item(self, asked: Asked) -> str:
         item = self._items.get(asked["Key"]["PK"]["S"])
@@ -227,7 +226,7 @@ class StandIn:
 
 
 class _Raw:
-    """The body of an answer, as urllib3 hands it over."""
+    """The body of an answer, as urllib3 returns it."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content

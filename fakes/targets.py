@@ -1,7 +1,7 @@
 # ruff: noqa: N803 - the parameters have boto3's names
-"""Fakes of the boto3 clients of Firehose, Step Functions and SNS, as far as letters are given to them.
+"""Fakes of the boto3 clients of Firehose, Step Functions and SNS, as far as letters are sent to them.
 
-Each keeps what it took, and refuses every call with the code of its `outage` while that is set. What it takes:
+Each keeps what it accepted, and refuses every call with the code of its `outage` while that is set. What it accepts:
 botocore's models of PutRecord, StartExecution and Publish, with their limits.
 """
 
@@ -20,7 +20,7 @@ MOST_OF_A_PUBLICATION = 262_144
 
 
 class FakeFirehose(FakeClient):
-    """Delivery streams by name; `records` are what they took."""
+    """Delivery streams by name; `records` are what they accepted."""
 
     def __init__(self, rng: Random, streams: Collection[str] = ()) -> None:
         super().__init__("firehose")
@@ -31,7 +31,7 @@ class FakeFirehose(FakeClient):
 
     @operation
     def put_record(self, *, DeliveryStreamName: str, Record: dict[str, bytes]) -> Response:
-        """Take one record."""
+        """Accept one record."""
         if self.outage:
             raise Fault(self.outage, "as scripted")
         if DeliveryStreamName not in self.streams:
@@ -44,7 +44,7 @@ class FakeFirehose(FakeClient):
 
 @dataclass(slots=True)
 class Execution:
-    """An execution that was started. One of the same name and input is the same while it runs."""
+    """An execution that was started. While it runs, another start with its name and input returns it."""
 
     machine: str
     name: str
@@ -69,7 +69,7 @@ class FakeStates(FakeClient):
         name: str,
         input: str = "{}",  # noqa: A002
     ) -> Response:
-        """Start an execution; with a name that was used, only the very same that still runs."""
+        """Start an execution. A used name is accepted only for the very same execution while it still runs."""
         if self.outage:
             raise Fault(self.outage, "as scripted")
         if stateMachineArn not in self.machines:
@@ -93,7 +93,7 @@ class FakeStates(FakeClient):
 
 
 class FakeSns(FakeClient):
-    """Topics by ARN; `published` are the parameters of what they took."""
+    """Topics by ARN; `published` are the parameters of the messages that they accepted."""
 
     def __init__(self, rng: Random, topics: Collection[str] = ()) -> None:
         super().__init__("sns")

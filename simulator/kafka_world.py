@@ -1,4 +1,4 @@
-"""A world whose queue is a topic of a log in memory, with one process that runs the passes beside it."""
+"""A world whose queue is a topic of a log in memory. One process beside it runs the passes."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from smart_redriver.kafka.process import WHILE_OUT
 GROUP = "shop"
 PARTITIONS = 4
 
-#: Producers have written for so long when a world begins, so often.
+#: How long producers have been writing when a world begins, and how often they wrote.
 BEFORE = timedelta(minutes=6)
 BEFORE_STEP = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, slots=True)
 class AtRest:
-    """A message in one of the topics: its body, and since when it is there, in seconds since the epoch."""
+    """A message in one of the topics: its body, and when it arrived there, in seconds since the epoch."""
 
     body: str
     arrived_at: float
@@ -64,17 +64,17 @@ class KafkaWorld(World):
 
     @property
     def deployment(self) -> Deployment:
-        """Where the topics are, and the state table."""
+        """Where the topics and the state table are."""
         return Deployment.at(self.place, queue_name=SOURCE, table_name=TABLE)
 
     def connection(self, sqs: Any, cloudwatch: Any) -> Connection:  # noqa: ARG002
-        """The process's own, for as long as it lives: nothing of it is in AWS."""
+        """The process's own connection, for as long as the process lives: none of it is in AWS."""
         return self._process
 
     def run(
         self, policy: Policy, *, until: timedelta, stop: Callable[[], bool] | None = None
     ) -> None:
-        """Let time pass, while the process looks as it does: at once for outcomes, else when something is due."""
+        """Let time pass while the process looks as it does: at once for outcomes, otherwise when something is due."""
         if isinstance(policy, SmartPolicy):
             policy = _Process(policy, self._process, self._step)
         super().run(policy, until=until, stop=stop)
@@ -82,7 +82,7 @@ class KafkaWorld(World):
     def dead_letters(
         self, count: int, *, poison: int = 0, of: str = SOURCE, left: timedelta | None = None
     ) -> None:
-        """Let `count` records have failed for good, `poison` of them poison pills here and there."""
+        """Create `count` records that have failed for good; `poison` of them, here and there, are poison pills."""
         assert left is None, "no record expires"  # noqa: S101
         bodies, pills = self._dead_bodies(count, poison, of)
         for body in bodies:
@@ -100,7 +100,7 @@ class KafkaWorld(World):
         self.started = self.clock.now()
 
     def _let_others_write(self) -> None:
-        """Let producers write for some minutes before the world begins: a topic remembers when. All of it is done."""
+        """Let producers write for some minutes before the world begins: topics remember when. All records are done."""
         producers = Producers(self.sources[SOURCE].traffic)
         for _ in range(int(BEFORE / BEFORE_STEP)):
             live, poison = producers.due(timedelta(), BEFORE_STEP)
@@ -111,7 +111,7 @@ class KafkaWorld(World):
             self.clock.advance(BEFORE_STEP.total_seconds())
 
     def depth(self, queue: str) -> int:
-        """Records behind the position of the group that reads them; of the parking topic, all."""
+        """Records after the reading group's position; in the parking topic, all records."""
         return sum(
             end - start
             for topic, group in _topics_of(self.place, queue)
@@ -169,7 +169,7 @@ class _Process:
 
     @property
     def every(self) -> timedelta:
-        """When a pass says so, if it is soon; every few seconds while redriven records are out."""
+        """The time to the next pass: what a pass asks for if that is short; seconds while redriven records are out."""
         reports = self._policy.reports
         again = reports[-1].look_again_seconds if reports else BUSY_SECONDS
         if again < BUSY_SECONDS:
@@ -179,7 +179,7 @@ class _Process:
         )
 
     def tick(self) -> None:
-        """A pass, if one is due or outcomes may be there."""
+        """Run a pass if one is due or there may be outcomes."""
         if self._connection.awaits_outcomes:
             self._policy.look()
         else:
@@ -187,7 +187,7 @@ class _Process:
 
 
 def _topics_of(place: KafkaTopics, queue: str) -> list[tuple[str, str | None]]:
-    """The topics that stand for a queue of the world, each with the group that reads it."""
+    """The topics that stand for a queue of the world, each with its reading group."""
     if queue == DLQ:
         return [(place.dead_letters, place.group), (place.held, place.group)]
     return [(place.parked, None)] if queue == PARKING_LOT else [(queue, GROUP)]

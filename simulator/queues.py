@@ -55,7 +55,7 @@ class Queues(Registered):
         self._chooser = Random(seed + 2)
         self._spoiler = Random(seed + 7)
         self._groups = Groups(conditions.groups, Random(seed + 4)) if conditions.fifo else None
-        self.sqs: Any = self._queues  # the client that the policy gets; a scenario may put faults in between
+        self.sqs: Any = self._queues  # the policy's client; a scenario may put faults between
         self._create()
         if conditions.fifo:
             self._queues.inspect.subscribe(self._note_death)

@@ -34,10 +34,10 @@ def main() -> None:
 
 
 def _date_answers_in_real_time(clock: Any) -> None:
-    """The `Date` header must be real: callers outside live in real time.
+    """The `Date` header must be real, because callers outside live in real time.
 
-    The JavaScript SDK takes a Date far from its own for a skewed clock: it retries every error
-    (half a minute for each "does not exist" of the CDK) and shifts the time it signs with.
+    The JavaScript SDK takes a Date far from its own as a skewed clock: it retries every error (half a minute for each
+    "does not exist" of the CDK) and shifts the time with which it signs.
     """
     from email.utils import formatdate
 
@@ -50,7 +50,7 @@ def _date_answers_in_real_time(clock: Any) -> None:
 
 
 def _check_version() -> None:
-    """Every patch replaces a private function of this one release."""
+    """Refuse other releases: every patch replaces a private function of this one."""
     try:
         installed = version("ministack")
     except PackageNotFoundError:
@@ -97,11 +97,11 @@ def _install_patches() -> None:
     )
     for patch in patches:
         patch.install()
-    sqs_requests.serialise_access()  # last: it locks what the others have put in
+    sqs_requests.serialise_access()  # last, because it locks what the other patches have put in
 
 
 def _end_with_stdin() -> None:
-    """End when the parent does, even if it was killed: its end of the pipe then closes."""
+    """End when the parent does, even if it was killed, because its end of the pipe then closes."""
     while sys.stdin.buffer.read(4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

@@ -1,8 +1,8 @@
 """CloudWatch alarms that look at what AWS looks at.
 
-MiniStack evaluates an alarm only when someone calls PutMetricData, over data of all dimensions,
-and knows neither M of N, nor missing data, nor metric math. Here every alarm is evaluated once in
-each minute of virtual time that is seen, as `emulator.alarm_evaluation` says. A change is an event, too.
+MiniStack evaluates an alarm only when someone calls PutMetricData, over data of all dimensions, and without M of N,
+missing data or metric math. Here every alarm is evaluated once in each minute of virtual time that is seen, by
+`emulator.alarm_evaluation`. A state change is also sent as an event.
 """
 
 import json
@@ -24,12 +24,12 @@ logger = logging.getLogger("overlay.alarms")
 
 _Alarm = dict[str, Any]
 
-#: When each alarm was evaluated last.
+#: When each alarm was last evaluated.
 _evaluated: dict[tuple[str, str, str], float] = {}
 
 
 def evaluate_alarms(now: float) -> None:
-    """Evaluate each alarm for which it is time again."""
+    """Evaluate each alarm that is due again."""
     for key, alarm in list(cloudwatch._alarms.all_items()):
         account, region, _name = key
         responses.set_request_account_id(account)
@@ -62,7 +62,7 @@ def _evaluate(alarm: _Alarm, end: float) -> None:
 def _statistic(metric: dict[str, Any], name: str, start: float, end: float) -> Value:
     dimensions = cloudwatch._dims_from_list(metric.get("Dimensions") or [])
     key = (metric["Namespace"], metric["MetricName"], cloudwatch._dims_key(dimensions))
-    # In the order in which they came, and none comes late here.
+    # In the order in which they came; none comes late here.
     points = list(cloudwatch._metrics.get(key) or ())
     first, last = (bisect_left(points, moment, key=_timestamp) for moment in (start, end))
     bucket = points[first:last]

@@ -1,6 +1,6 @@
-"""The door through which tests move the clock: `POST /step` on a loopback port of its own.
+"""The door through which tests move the clock: `POST /step` on its own loopback port.
 
-A port of its own, because MiniStack's gateway may speak TLS and ask for signatures.
+The port is separate, because MiniStack's gateway may use TLS and require signatures.
 """
 
 import json
@@ -12,7 +12,7 @@ from .turns import Stepper
 
 
 def serve(stepper: Stepper, port_file: Path) -> None:
-    """Serve in a thread, on a free port that is then written to `port_file`."""
+    """Serve in a thread, on a free port whose number is then written to `port_file`."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -35,11 +35,11 @@ def serve(stepper: Stepper, port_file: Path) -> None:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """One line a step would drown MiniStack's log."""
+            """Log nothing: one line for each step would drown MiniStack's log."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True, name="overlay-control").start()
-    # Written whole and then renamed: the reader waits for the file to appear.
+    # Written as a whole and then renamed, because the reader waits for the file to appear.
     draft = port_file.with_suffix(".draft")
     draft.write_text(str(server.server_port))
     draft.rename(port_file)

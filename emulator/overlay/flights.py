@@ -1,9 +1,9 @@
 """Which Lambda invocations are under way, and how many of them are awake.
 
-The clock must not jump under a running function: the jump would eat its remaining time and its
-lease. So every path that leads to an invocation opens a flight *before* it starts a thread, and
-closes it when all consequences of the invocation (deletes, retries) are recorded. A function that
-sleeps is at rest until it wakes: the clock may pass until then.
+The clock must not jump while a function runs: the jump would use up its remaining time and its lease. So every path
+that leads to an invocation opens a flight *before* it starts a thread, and closes it when all consequences of the
+invocation (deletes, retries) are recorded. A sleeping function is at rest until it wakes: the clock may move until
+then.
 """
 
 import threading
@@ -14,12 +14,12 @@ from contextlib import contextmanager
 
 from .sleepers import sleepers
 
-#: An invocation that lands says so; one that falls asleep is found out by looking.
+#: An invocation that ends gives notice; one that falls asleep has to be polled for.
 _LOOK_EVERY_SECONDS = 0.003
 
 
 class Flights:
-    """A count of invocations by what started them, and a way to wait until all are at rest."""
+    """Counts invocations by what started them, and waits until all are at rest."""
 
     def __init__(self, count_sleepers: Callable[[], int]) -> None:
         self._under_way: Counter[str] = Counter()
@@ -28,13 +28,13 @@ class Flights:
         self._of_thread = threading.local()
 
     def open(self, name: str) -> None:
-        """Begin a flight that another thread is going to `carry`."""
+        """Open a flight that another thread will `carry`."""
         with self._changed:
             self._under_way[name] += 1
 
     @contextmanager
     def carry(self, name: str) -> Iterator[None]:
-        """Close an opened flight at the end. All that this thread invokes meanwhile is part of it."""
+        """Close an opened flight at the end. Everything that this thread invokes meanwhile is part of it."""
         self._of_thread.is_carrying = True
         try:
             yield
@@ -44,7 +44,7 @@ class Flights:
 
     @contextmanager
     def flight(self, name: str) -> Iterator[None]:
-        """A flight from here to the end, unless this thread carries one already."""
+        """A flight from here to the end, unless this thread already carries one."""
         if getattr(self._of_thread, "is_carrying", False):
             yield
             return
@@ -57,17 +57,17 @@ class Flights:
             return self._under_way.copy()
 
     def awake(self) -> int:
-        """How many are under way and not asleep."""
-        # In this order: who lands in between counts as awake.
+        """How many flights are under way and not asleep."""
+        # In this order, so that a flight that ends in between counts as awake.
         under_way = self.under_way().total()
         return max(0, under_way - self._count_sleepers())
 
     def wait_for_rest_of_one(self, deadline: float) -> None:
-        """Return when fewer are awake than now, or none. `deadline` is monotonic."""
+        """Return when fewer are awake than now, or none. `deadline` is monotonic time."""
         self._wait(deadline, until_fewer_than=max(1, self.awake()))
 
     def wait_until_all_rest(self, deadline: float) -> None:
-        """Return when none is awake. `deadline` is monotonic."""
+        """Return when none is awake. `deadline` is monotonic time."""
         self._wait(deadline, until_fewer_than=1)
 
     def _close(self, name: str) -> None:

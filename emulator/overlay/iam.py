@@ -1,6 +1,4 @@
-"""IAM: batch calls need the permission of the single action; move tasks name queues by ARN;
-more of Lambda's actions.
-"""
+"""IAM: batch calls need the single action's permission, move tasks name queues by ARN, Lambda has more actions."""
 
 import json
 import re
@@ -10,7 +8,7 @@ from ministack.core import iam_actions
 
 from .patching import wrap
 
-#: MiniStack takes what it does not know of a function for GetFunction or the like.
+#: MiniStack takes unknown actions on a function for GetFunction or the like.
 _EVENT_INVOKE_CONFIG = re.compile(r"/functions/[^/]+/event-invoke-config$")
 _ON_EVENT_INVOKE_CONFIG = {
     "GET": "lambda:GetFunctionEventInvokeConfig",
@@ -26,7 +24,7 @@ def install() -> None:
     def action(
         extract: Any, service: str, method: str, path: str, *args: Any, **kwargs: Any
     ) -> str | None:
-        """`SendMessageBatch` is authorised as `sqs:SendMessage`, and so on."""
+        """The action that authorises a call: `sqs:SendMessage` for `SendMessageBatch`, and so on."""
         if service == "lambda" and _EVENT_INVOKE_CONFIG.search(path):
             return _ON_EVENT_INVOKE_CONFIG.get(method)
         found: str | None = extract(service, method, path, *args, **kwargs)
@@ -43,7 +41,7 @@ def install() -> None:
         *args: Any,
         **kwargs: Any,
     ) -> str:
-        """Move tasks are authorised on the queue in `SourceArn`: they carry no QueueUrl."""
+        """The resource of a call. Move tasks are authorised on the queue in `SourceArn`: they carry no QueueUrl."""
         found: str = extract(service, method, path, headers, body, *args, **kwargs)
         if service == "sqs" and found == "*" and b'"SourceArn"' in body:
             return str(json.loads(body)["SourceArn"])

@@ -1,8 +1,8 @@
-"""The queue of asynchronous invocations that Lambda keeps, with its retries in virtual time.
+"""Lambda's queue of asynchronous invocations, with its retries in virtual time.
 
-A schedule, a rule, a topic and `InvocationType=Event` only put an event here. A failed attempt
-is repeated after one and then two minutes; a throttled one as long as the event is young enough,
-without using up an attempt; what fails for good goes to the destination or dead-letter queue.
+A schedule, a rule, a topic and `InvocationType=Event` only put an event here. A failed attempt is repeated after one
+and then two minutes. A throttled attempt is repeated as long as the event is young enough, and does not count. Events
+that fail for good go to the destination or dead-letter queue.
 """
 
 import contextvars
@@ -51,7 +51,7 @@ class QueuedEvent:
         return settings or {}
 
     def attempt(self) -> None:
-        """Invoke once, and queue again or give up after a failure."""
+        """Invoke once. After a failure, queue the event again or give up."""
         account, region = lambda_svc._account_region_from_function_config(self.config)
         responses.set_request_account_id(account)
         responses.set_request_region(region)
@@ -96,7 +96,7 @@ def _put(event: QueuedEvent) -> None:
 
 
 def start_due(now: float) -> None:
-    """Start an attempt at every event whose time has come."""
+    """Start an attempt for every event that is due."""
     with _guard:
         due = [event for event in _queue if event.due <= now]
         _queue[:] = [event for event in _queue if event.due > now]
@@ -125,7 +125,7 @@ def _invoke_asynchronously(function: dict[str, Any], payload: Any) -> None:
 
 
 def _invoke_target(arn: str, payload: str) -> None:
-    """EventBridge and its Scheduler invoke Lambda asynchronously: a failure is retried."""
+    """Queue the event: EventBridge and its Scheduler invoke Lambda asynchronously, so a failure is retried."""
     function, config, name = lambda_svc._get_func_record_for_ref(arn)
     if not function or not config:
         logger.warning("no function %s for a rule or schedule", name)

@@ -1,9 +1,9 @@
-"""Messages that an asynchronous invocation leaves that failed for good, as on AWS.
+"""What an asynchronous invocation that failed for good leaves, as on AWS.
 
-MiniStack sends one envelope to dead-letter queue and destination alike, and names no request.
-On AWS a dead-letter queue gets the event as it was, with RequestID, ErrorCode and ErrorMessage beside it,
-and a destination a record of the invocation; both name the request by the id that the caller of Invoke was answered
-with. https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
+MiniStack sends the same envelope to dead-letter queue and destination, and names no request. On AWS a dead-letter queue
+gets the original event, with RequestID, ErrorCode and ErrorMessage as attributes, and a destination gets a record of
+the invocation. Both name the request by the id that Invoke returned to its caller.
+https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
 """
 
 import contextvars
@@ -16,19 +16,19 @@ from ministack.services import cloudwatch, lambda_svc, sqs
 
 from .patching import wrap
 
-#: The request id of the invocation that the current request asked for.
+#: The request id of the invocation that the current request has requested.
 request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", default="")
 
 
 def new_request_id() -> str:
-    """The id of an invocation that was just accepted; the answer to it has the same."""
+    """The id of an invocation that was just accepted; the answer to the caller has the same id."""
     one = str(uuid.uuid4())
     request_id.set(one)
     return one
 
 
 def count(metric: str, function_name: str) -> None:
-    """Add one to a counter of AWS/Lambda."""
+    """Add one to an AWS/Lambda counter."""
     dimensions = {"FunctionName": function_name}
     cloudwatch.record_metric("AWS/Lambda", metric, 1, "Count", dimensions)
 
@@ -43,7 +43,7 @@ def leave(
     tries: int,
     now: float,
 ) -> None:
-    """Send what failed for good where the function wants it. A destination goes before a dead-letter queue."""
+    """Send the failed event to where the function wants it. A destination has priority over a dead-letter queue."""
     count("AsyncEventsDropped", config["FunctionName"])
     destination = ((settings.get("DestinationConfig") or {}).get("OnFailure") or {}).get(
         "Destination"
@@ -104,7 +104,7 @@ def _send(
     attributes: dict[str, Any],
 ) -> None:
     queue = sqs._queue_by_arn(target) if ":sqs:" in target else None
-    if queue is None:  # a topic, or another function: as MiniStack has it
+    if queue is None:  # a topic, or another function: as in MiniStack
         lambda_svc._route_async_failure(target, config["FunctionName"], payload, result)
         return
     sqs._HANDLERS["SendMessage"](
@@ -115,7 +115,7 @@ def _send(
 
 
 class _Named(dict[str, str]):
-    """The headers of an answer that keep the id that they have: the app writes one of its own over it."""
+    """Headers of an answer that keep their id, because the app would overwrite it with its own."""
 
     def __init__(self, headers: dict[str, str], request: str) -> None:
         super().__init__(headers)
@@ -128,7 +128,7 @@ class _Named(dict[str, str]):
 def install() -> None:
     @wrap(lambda_svc, "_invoke")
     async def invoke(original: Any, *args: Any, **kwargs: Any) -> Any:
-        """An event that was taken is answered with the id that a letter of it would carry."""
+        """Answer an accepted event with the id that a letter of it would carry."""
         request_id.set("")
         status, headers, body = await original(*args, **kwargs)
         if status == 202 and request_id.get():

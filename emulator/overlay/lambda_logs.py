@@ -1,9 +1,9 @@
-"""The log of a function, written line by line while it runs, and its metrics with it.
+"""A function's log, written line by line while it runs, together with its metrics.
 
-MiniStack writes the log of an invocation when that has ended. A function that sleeps may be minutes
-away from its end, and what it logged in between happened in between: each line is put into
-CloudWatch Logs as it comes, with the virtual time, in the stream that the function believes it has;
-a line in the embedded metric format becomes metrics at once.
+MiniStack writes the log of an invocation when the invocation has ended. A sleeping function may be minutes away from
+its end, and what it logged until then has already happened. So each line goes into CloudWatch Logs as it comes, with
+the virtual time, in the stream that the function believes it has. A line in the embedded metric format becomes metrics
+at once.
 """
 
 import re
@@ -35,7 +35,7 @@ def install() -> None:
 
 def _write_each_line() -> None:
     def read_stderr(worker: Any) -> None:
-        """In a thread of its own, as long as the worker lives."""
+        """Read it in a separate thread as long as the worker lives."""
         account, region = lambda_svc._account_region_from_function_config(worker.config)
         responses.set_request_account_id(account)
         responses.set_request_region(region)
@@ -54,7 +54,7 @@ def _write_each_line() -> None:
             pass
 
     lambda_runtime.Worker._read_stderr = read_stderr
-    lambda_runtime.Worker.written = Counter()  # until its first invocation begins
+    lambda_runtime.Worker.written = Counter()  # until the worker's first invocation begins
 
 
 def _remember_what_was_written() -> None:
@@ -67,7 +67,7 @@ def _remember_what_was_written() -> None:
 def _write_the_rest() -> None:
     @wrap(lambda_svc, "_emit_lambda_logs")
     def emit(log: Any, function: Any, request_id: str, text: str, *args: Any, **more: Any) -> Any:
-        """MiniStack's own lines, and the traceback of a function that raised."""
+        """Log MiniStack's own lines, and the traceback of a function that raised."""
         left: Counter[str] = getattr(_of_thread, "written", Counter()).copy()
         rest = []
         for line in (text or "").splitlines():
@@ -118,7 +118,7 @@ def _stream(group: dict[str, Any], name: str, now: int) -> dict[str, Any]:
 
 
 def _find_any_of_some_terms() -> None:
-    """`?"a" ?"b"` finds what holds one of them.
+    """`?"a" ?"b"` finds lines with any of its terms.
 
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
     """

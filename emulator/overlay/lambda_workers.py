@@ -1,12 +1,16 @@
 """Lambda environments: kept after an exception, and logs collected without a guess.
 
-MiniStack kills the environment whenever a handler raises; AWS keeps it warm. It does not tell a function its log
-group, as AWS does (https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html). And it cannot know
-when a handler has printed its last line, so it waits 50 ms for silence after every invocation.
-It ends an invocation by the real clock, which goes on while a busy machine does something else;
-functions see what is left of the virtual one. Nor is its code at /var/task:
-variables that name a file there are told it from the folder of the code, in which the worker starts. Here the worker
-says on stderr when it has finished, just before it answers.
+MiniStack differs from AWS in several ways:
+
+- It kills the environment whenever a handler raises; AWS keeps it warm.
+- It does not give a function the name of its log group, as AWS does
+  (https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html).
+- It cannot know when a handler has printed its last line, so it waits for 50 ms of silence after every invocation. Here
+  the worker says on stderr when it has finished, just before it answers.
+- It ends an invocation by the real clock, which goes on while a busy machine does something else. Functions see their
+  remaining time on the virtual clock.
+- Its functions' code is not at /var/task. Here variables that name a file there get a path relative to the folder of
+  the code, in which the worker starts.
 """
 
 import queue
@@ -21,13 +25,14 @@ from .flights import flights
 from .lambda_logs import END_OF_LOG, NAMES_STREAM
 from .patching import wrap
 
-#: The output of a worker is there, or it is gone; only a very busy machine takes its time to read it.
+#: A worker's output arrives within this time, or the worker is gone; only a very busy machine takes this long to read
+#: it.
 _PATIENCE_SECONDS = 60
 #: An invocation may take this many times its timeout in real time.
 _REAL_PER_VIRTUAL_SECOND = 12
-#: The timeout of a function that has none of its own, in seconds.
+#: The timeout in seconds of a function that has none of its own.
 _DEFAULT_TIMEOUT_SECONDS = 3
-#: In a worker's configuration: the timeout that its function is told.
+#: In a worker's configuration: the timeout that its function sees.
 _TOLD = "TimeoutThatFunctionsAreTold"
 
 _ANSWER_RAISED = 'json.dumps({"status": "error", "error": str(e), "trace"'
@@ -71,7 +76,7 @@ def _patch_worker_script() -> None:
 
 def _collect_logs_until_marker() -> None:
     def drain(worker: Any) -> str:
-        """All that the handler wrote, in order: the marker comes through the same pipe."""
+        """Return everything that the handler wrote, in order: the marker comes through the same pipe."""
         if worker._proc is None:  # it never says that it has finished, but its pipe ends
             worker._stderr_thread.join(_PATIENCE_SECONDS)
             return _without_marker(worker._drain_stderr())
@@ -91,7 +96,7 @@ def _without_marker(log: str) -> str:
 def _keep_environment_after_exception() -> None:
     @wrap(lambda_runtime.Worker, "invoke")
     def invoke(run: Any, worker: Any, *args: Any, **kwargs: Any) -> Any:
-        """The worker reports success to its keeper, so that it is kept; callers see the error."""
+        """Report success to the worker's keeper, so that it keeps the worker; callers see the error."""
         response = run(worker, *args, **kwargs)
         if response.pop("raised", False):
             response["status"] = "error"
@@ -111,7 +116,7 @@ def _give_a_busy_machine_time() -> None:
 
 
 def _record_every_invocation() -> None:
-    """AWS/Lambda metrics for invocations by schedules and queues too, not only by API calls."""
+    """Record AWS/Lambda metrics for invocations by schedules and queues too, not only for API calls."""
     emit = lambda_svc._emit_lambda_metrics
     lambda_svc._emit_lambda_metrics = _only_throttles
 
@@ -119,7 +124,7 @@ def _record_every_invocation() -> None:
     def execute(run: Any, function: Any, config: dict[str, Any], *args: Any) -> Any:
         name = config.get("FunctionName", "unknown")
         with flights.flight(name):
-            started = time.time()  # virtual: a function that sleeps is billed for it
+            started = time.time()  # virtual, because a sleeping function is billed for its sleep
             result = run(function, config, *args)
             milliseconds = (time.time() - started) * 1000
             emit(name, milliseconds, bool(result.get("error")), throttle=False)
@@ -127,7 +132,7 @@ def _record_every_invocation() -> None:
 
 
 def _only_throttles(function_name: str, duration_ms: float, throttle: bool, **_: Any) -> None:
-    """A throttled call is no invocation, and MiniStack's other reports would count twice."""
+    """Report only throttles: a throttled call is no invocation, and MiniStack's other reports would count twice."""
     if throttle and not duration_ms:
         dimensions = {"FunctionName": function_name}
         cloudwatch.record_metric("AWS/Lambda", "Throttles", 1, "Count", dimensions)
@@ -136,7 +141,7 @@ def _only_throttles(function_name: str, duration_ms: float, throttle: bool, **_:
 def _tell_functions_of_themselves() -> None:
     @wrap(lambda_runtime, "execution_credentials")
     def environment(credentials_of: Any, config: dict[str, Any]) -> dict[str, str]:
-        """Complete a new worker's environment from its function's configuration."""
+        """Complete a new worker's environment with its function's configuration."""
         group = config.get("LoggingConfig", {}).get("LogGroup")
         default = f"/aws/lambda/{config.get('FunctionName', '')}"
         told = {"AWS_LAMBDA_LOG_GROUP_NAME": group or default}

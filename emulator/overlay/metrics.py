@@ -1,7 +1,7 @@
 """CloudWatch metrics that AWS records by itself: AWS/SQS, and the embedded metric format (EMF).
 
-SQS metrics are kept as one statistic set per queue, metric and minute, folded in place: days of
-virtual time then stay small, and Sum, Maximum and SampleCount read the same.
+SQS metrics are kept as one statistic set per queue, metric and minute, updated in place. That keeps days of virtual
+time small, and Sum, Maximum and SampleCount read the same.
 """
 
 import contextvars
@@ -20,12 +20,12 @@ from .patching import wrap
 
 logger = logging.getLogger("overlay.metrics")
 
-#: AWS/SQS reports once a minute; so does a statistic set here.
+#: AWS/SQS reports once a minute, and so does a statistic set here.
 RESOLUTION_SECONDS = 60
-#: A minute of AWS/SQS is told only when another one is over: on AWS it takes one to three.
+#: A minute of AWS/SQS is readable only when another minute is over: on AWS it takes one to three.
 LAG_SECONDS = 60
 
-#: Gauges, and the queue attribute each is read from.
+#: Gauges, each with the queue attribute from which it is read.
 _GAUGES = {
     "ApproximateNumberOfMessagesVisible": "ApproximateNumberOfMessages",
     "ApproximateNumberOfMessagesNotVisible": "ApproximateNumberOfMessagesNotVisible",
@@ -60,7 +60,7 @@ def sample_queues(now: float) -> None:
 
 
 def _age_starts(message: dict[str, Any]) -> float:
-    """In a dead-letter queue the age metric starts when the message got there.
+    """In a dead-letter queue, the age metric starts when the message arrived there.
 
     Its retention does not: that still runs from the first send.
     """
@@ -124,7 +124,7 @@ def install() -> None:
     def get_metric_data(
         answer: Any, params: Any, query: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
-        """StartTime is rounded down to the minute, SQS is late, and the newest data point comes first."""
+        """Round StartTime down to the minute, report SQS late, and return the newest data point first."""
         token = _newest_first.set(query.get("ScanBy") != "TimestampAscending")
         stats = [one.get("MetricStat") for one in query.get("MetricDataQueries", ())]
         is_of_sqs = any(stat and stat["Metric"]["Namespace"] == "AWS/SQS" for stat in stats)
@@ -146,7 +146,7 @@ def install() -> None:
     def get_metric_statistics(
         answer: Any, params: Any, query: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
-        """StartTime is rounded down to the minute, and SQS is late."""
+        """Round StartTime down to the minute, and report SQS late."""
         is_of_sqs = query.get("Namespace") == "AWS/SQS"
         asked = _up_to_what_is_known(query) if is_of_sqs else query
         return answer(params, _from_whole_minute(asked), *args, **kwargs)

@@ -1,4 +1,4 @@
-"""How a patch is put in: replace an attribute, handing the original to the replacement."""
+"""How to install a patch: replace an attribute, and pass the original to the replacement."""
 
 from collections.abc import Callable
 from types import ModuleType
@@ -6,9 +6,9 @@ from typing import Any
 
 
 def wrap(owner: ModuleType | type, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorate `replacement(original, *args)` to stand in for `owner.name`.
+    """Decorate `replacement(original, *args)` to replace `owner.name`.
 
-    A missing name is an error at start: better than a patch that silently does nothing.
+    A missing name raises an error at start, which is better than a patch that silently does nothing.
     """
     original = getattr(owner, name)
 

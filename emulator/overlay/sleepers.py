@@ -1,8 +1,8 @@
 """Which functions are asleep: their workers have announced when, on the virtual clock, they wake.
 
-An announcement is a file named after the worker's process id, see `site/sitecustomize.py`. It
-counts only while that process is alive and at work on an invocation: what was killed in its sleep
-sleeps no more, whatever it left behind.
+An announcement is a file named after the worker's process id, see `site/sitecustomize.py`. It counts only while that
+process is alive and running an invocation. A process that was killed in its sleep no longer sleeps, whatever it left
+behind.
 """
 
 import os
@@ -21,7 +21,7 @@ _WAKES_AT = struct.Struct("d")
 
 
 class Sleepers:
-    """The workers that run an invocation now, and which of them sleep."""
+    """The workers that are running an invocation, and which of them sleep."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -40,7 +40,7 @@ class Sleepers:
                 self._at_work.remove(worker)
 
     def wake_ups(self, now: float) -> list[float]:
-        """When those wake that are asleep at `now`, on the virtual clock."""
+        """When the workers that are asleep at `now` will wake, on the virtual clock."""
         with self._guard:
             processes = [worker._proc for worker in self._at_work]
         wake_ups = [
@@ -51,7 +51,7 @@ class Sleepers:
         return [at for at in wake_ups if at > now]
 
     def _announced(self, pid: int) -> float:
-        """When this process wakes; 0 for one that is awake, or just about to say that it is not."""
+        """When this process wakes; 0 if it is awake, or is just about to announce its sleep."""
         try:
             written = (self._folder / str(pid)).read_bytes()
         except FileNotFoundError:

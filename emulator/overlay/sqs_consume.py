@@ -1,4 +1,4 @@
-"""Receiving, deleting and hiding messages: the answers of the real SQS, counted for its metrics."""
+"""Receiving, deleting and hiding messages: with the answers of the real SQS, counted for its metrics."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ MAX_VISIBILITY_SECONDS = 43_200
 MAX_WAIT_SECONDS = 20
 _LOOK_EVERY_SECONDS = 0.05
 
-#: MiniStack's handles are UUIDs: one of that shape was real once, any other never was.
+#: MiniStack's handles are UUIDs. A handle of that form was real once; any other never was.
 _ONCE_VALID_HANDLE = re.compile(r"[0-9a-f-]{36}")
 
 
@@ -32,13 +32,13 @@ def _receive() -> None:
     receive_now = sqs._HANDLERS["ReceiveMessage"]
 
     async def receive(request: Request, path_url: str) -> Any:
-        """Refuse to wait longer than 20 seconds. They are real ones: virtual seconds may be far longer."""
+        """Refuse to wait longer than 20 seconds. The wait takes real seconds: virtual ones may be far longer."""
         wait = _wait_seconds(request, path_url)
         ends = time.monotonic() + wait
         while True:
             answer = await receive_now({**request, "WaitTimeSeconds": 0}, path_url)
-            # Under way is a function, which asks this, most likely, and while one runs virtual time stands still:
-            # nothing that this could wait for is going to come.
+            # A function that is under way is most likely the one that asks. While it runs, virtual time stands still,
+            # so nothing that this could wait for is going to come.
             if answer or flights.under_way() or time.monotonic() >= ends:
                 return answer
             await asyncio.sleep(_LOOK_EVERY_SECONDS)
@@ -47,7 +47,7 @@ def _receive() -> None:
 
     @wrap(sqs, "_collect_msgs")
     def collect(take: Any, queue: dict[str, Any], *args: Any) -> Any:
-        """ReceiveMessage and the poll of event source mappings both take messages here."""
+        """Take messages, for ReceiveMessage and for the polls of event source mappings."""
         taken = take(queue, *args)
         metrics.count(queue, "NumberOfMessagesReceived", len(taken))
         return taken
@@ -85,7 +85,7 @@ def _dead_letter() -> None:
 def _delete() -> None:
     @wrap(sqs, "_act_delete_message")
     def delete(remove: Any, request: Request, path_url: str) -> Any:
-        """An outdated handle succeeds and deletes nothing."""
+        """Delete by handle. An outdated handle succeeds and deletes nothing."""
         try:
             answer = remove(request, path_url)
         except sqs._Err as fault:
@@ -97,7 +97,7 @@ def _delete() -> None:
 
     @wrap(sqs, "_act_delete_message_batch")
     def delete_batch(remove: Any, request: Request, path_url: str) -> Any:
-        """As for one message, per entry."""
+        """Treat each entry as a single delete."""
         answer = remove(request, path_url)
         deleted = len(answer["Successful"])
         metrics.count(queue_of(request, path_url), "NumberOfMessagesDeleted", deleted)
@@ -108,7 +108,7 @@ def _delete() -> None:
 
     @wrap(sqs, "_delete_messages_for_esm")
     def delete_for_mapping(remove: Any, url: str, handles: set[str]) -> None:
-        """An event source mapping deletes what its function has dealt with."""
+        """Delete what a function has processed, on behalf of its event source mapping."""
         with sqs._queues_lock:
             queue = sqs._get_q(url)
             before = len(queue["messages"])
@@ -128,7 +128,7 @@ def _change_visibility() -> None:
 
     @wrap(sqs, "_act_change_visibility_batch")
     def change_batch(apply: Any, request: Request, path_url: str) -> Any:
-        """As for one message, per entry."""
+        """Treat each entry as a single change."""
         queue = queue_of(request, path_url)
         good: list[Request] = []
         failed: list[dict[str, Any]] = []

@@ -1,7 +1,7 @@
-"""The native redrive: StartMessageMoveTask and its kin, and ListDeadLetterSourceQueues.
+"""The native redrive: StartMessageMoveTask and related calls, and ListDeadLetterSourceQueues.
 
-Messages move at each turn, at the task's rate in virtual time. A moved message is a new message:
-new id, new enqueue time, no receives.
+Each turn moves messages, at the task's rate in virtual time. A moved message is a new message: new id, new enqueue
+time, no receives.
 """
 
 import itertools
@@ -15,7 +15,7 @@ from ministack.services import sqs
 
 from .sqs_requests import Request, queue_of, refuse
 
-#: The most that AWS moves in a second, and the default.
+#: The most messages that AWS moves in a second, and the default.
 MAX_MESSAGES_PER_SECOND = 500
 _LISTED_TASKS = 10
 
@@ -55,7 +55,7 @@ _tasks: list[MoveTask] = []
 
 
 def move_messages(now: float) -> None:
-    """Move what the running tasks may have moved by `now`."""
+    """Move the messages that the running tasks may have moved by `now`."""
     for task in _tasks:
         allowed = int((now - task.started) * task.messages_per_second)
         if task.status != "RUNNING" or allowed <= 0:

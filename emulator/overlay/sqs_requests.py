@@ -1,4 +1,4 @@
-"""The parts that all SQS patches share: requests, refusals, and the one lock around all queues."""
+"""What all SQS patches share: requests, refusals, and one lock around all queues."""
 
 import functools
 import threading
@@ -11,7 +11,7 @@ Request = dict[str, Any]
 
 
 def queue_of(request: Request, path_url: str) -> dict[str, Any]:
-    """The queue that a request names in its body, or in the path it was sent to."""
+    """The queue that a request names in its body, or in its path."""
     queue: dict[str, Any] = sqs._get_q(request.get("QueueUrl", path_url))
     return queue
 
@@ -31,10 +31,10 @@ def failed_entry(entry: Request, fault: Any) -> dict[str, Any]:
 
 
 def serialise_access() -> None:
-    """One lock for API calls (event loop) and event source mappings (threads).
+    """Use one lock for API calls (event loop) and event source mappings (threads).
 
-    MiniStack locks only the latter, so a list that one of them rebuilds could lose a message
-    that the other appends in between. To be called when all other SQS patches are in.
+    MiniStack locks only the latter, so a list that one of them rebuilds could lose a message that the other appends
+    meanwhile. Call this when all other SQS patches are in.
     """
     lock = sqs._queues_lock = threading.RLock()
 

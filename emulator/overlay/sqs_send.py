@@ -14,7 +14,7 @@ MAX_BATCH_BYTES = 1_048_576
 
 
 def size_in_bytes(message: Request) -> int:
-    """Bytes that SQS counts: the body, and each attribute's name, data type and value."""
+    """The bytes that SQS counts: the body, and each attribute's name, data type and value."""
     size = len((message.get("MessageBody") or "").encode())
     for name, attribute in (message.get("MessageAttributes") or {}).items():
         value = attribute.get("StringValue") or attribute.get("BinaryValue") or ""
@@ -25,7 +25,7 @@ def size_in_bytes(message: Request) -> int:
 def install() -> None:
     @wrap(sqs, "_act_send_message")
     def send(accept: Any, request: Request, path_url: str) -> Any:
-        """Refuse a bad delay, an eleventh attribute, and a message too large with attributes."""
+        """Refuse a bad delay, an eleventh attribute, and a message that its attributes make too large."""
         queue = queue_of(request, path_url)
         delay = request.get("DelaySeconds")
         if delay is not None and not 0 <= int(delay) <= MAX_DELAY_SECONDS:
@@ -50,7 +50,7 @@ def install() -> None:
         return answer
 
     def send_batch(request: Request, path_url: str) -> dict[str, Any]:
-        """Weigh attributes too, and keep each entry's system attributes (AWSTraceHeader)."""
+        """Count attributes in the size, too, and keep each entry's system attributes (AWSTraceHeader)."""
         url = request.get("QueueUrl", path_url)
         sqs._get_q(url, "sqs:SendMessage")
         entries = request.get("Entries", [])

@@ -1,11 +1,10 @@
 """One turn: every background loop of AWS, run once and to its end, in a fixed order.
 
-MiniStack runs each loop in a thread of its own, every 1 to 60 real seconds. Under a clock that
-jumps, that is slow and leaves open which loop saw the new time first. Here one turn fires
-schedules, starts due retries, moves messages, feeds event source mappings until they find
-nothing more, samples metrics and evaluates alarms. A ticker takes a turn every few real
-milliseconds, so that the emulator also lives without being driven; `Stepper` takes one after
-each jump of the clock and returns when everything that it set off has ended, or sleeps.
+MiniStack runs each loop in its own thread, every 1 to 60 real seconds. Under a clock that jumps, that is slow and
+leaves open which loop saw the new time first. Here one turn fires schedules, starts due retries, moves messages, feeds
+event source mappings until they find nothing more, samples metrics and evaluates alarms. A ticker takes a turn every
+few real milliseconds, so that the emulator also works when no one drives it. `Stepper` takes a turn after each jump of
+the clock, and returns when everything that the jump started has ended or sleeps.
 """
 
 import logging
@@ -24,9 +23,9 @@ from .sleepers import sleepers
 
 logger = logging.getLogger("overlay.turns")
 
-#: Queues are sampled at most this often in virtual time: a turn may come every few milliseconds.
+#: Queues are sampled at most this often in virtual time, because a turn may come every few milliseconds.
 _SAMPLE_SECONDS = 5
-#: A chain longer than this (alarm, topic, function, alarm...) does not come to rest by itself.
+#: A chain longer than this (alarm, topic, function, alarm...) never comes to rest by itself.
 _MAX_ROUNDS = 1000
 
 
@@ -38,7 +37,7 @@ class Turn:
         self._next_sample = 0.0
 
     def take(self) -> bool:
-        """Start all that is due. True if an event source mapping got work."""
+        """Start everything that is due. True if an event source mapping got work."""
         with self._one_at_a_time:
             now = time.time()
             scheduler._tick_schedules()
@@ -60,8 +59,8 @@ class Turn:
 class Stepper:
     """Moves the clock when nothing is awake, and waits until nothing is awake again.
 
-    It never moves it past the moment at which a function wakes: what sleeps for five seconds six
-    times is awake six times in half a minute, and what it does then happens at its time.
+    It never moves the clock past the time at which a function wakes. A function that sleeps six times for five seconds
+    is awake six times in half a minute, and its effects happen at their time.
     """
 
     def __init__(self, clock: Clock, turn: Turn) -> None:
@@ -93,7 +92,7 @@ class Stepper:
 
 
 def start_ticker(turn: Turn, interval_seconds: float) -> None:
-    """Take turns in real time, for a clock that nobody moves."""
+    """Take turns in real time, for a clock that no one moves."""
 
     def tick() -> None:
         while True:
@@ -101,7 +100,7 @@ def start_ticker(turn: Turn, interval_seconds: float) -> None:
             try:
                 turn.take()
                 turn.observe()
-            except Exception:  # as the loops this replaces: a fault must not end the ticking
+            except Exception:  # like the loops that it replaces, it must not end because of a fault
                 logger.exception("a turn failed")
 
     threading.Thread(target=tick, daemon=True, name="overlay-ticker").start()
@@ -114,7 +113,7 @@ def install() -> None:
 
 
 def _poll_under_a_lock() -> None:
-    """MiniStack's own poll thread goes on: two polls at once would exceed the concurrency."""
+    """Lock each poll. MiniStack's own poll thread goes on, and two polls at once would exceed the concurrency."""
     lock = threading.Lock()
 
     @wrap(lambda_svc, "_poll_sqs")
@@ -129,7 +128,7 @@ def _poll_under_a_lock() -> None:
 
 def _count_batches_as_flights() -> None:
     def dispatch(mapping_id: str, run: Any, *args: Any) -> None:
-        """As MiniStack's, with the flight closed after the mapping's own count is back down."""
+        """Dispatch as MiniStack does, but close the flight only after the mapping's own count is back down."""
         with lambda_svc._esm_inflight_lock:
             inflight = lambda_svc._esm_inflight
             inflight[mapping_id] = inflight.get(mapping_id, 0) + 1
@@ -156,7 +155,7 @@ def _keep_schedules_in_step() -> None:
 
     @wrap(scheduler, "_tick_schedules")
     def tick(fire: Any) -> None:
-        """A rate counts from creation. Counting from the last firing drifts with every delay."""
+        """Tick. A rate counts from creation, because counting from the last firing drifts with every delay."""
         before = dict(last_fired)
         fire()
         for key, fired in list(last_fired.items()):

@@ -1,14 +1,13 @@
-"""The virtual clock: `time.time()` goes by what a shared file says, see `emulator/clock.py`.
+"""The virtual clock: `time.time()` follows a shared file, see `emulator/clock.py`.
 
-Python imports this module by itself, in MiniStack and in every Lambda worker that MiniStack
-spawns, because both have this folder on PYTHONPATH. It stands alone on purpose: a worker must
-be able to import nothing else of this repository.
+Python imports this module by itself, in MiniStack and in every Lambda worker that MiniStack starts, because both have
+this folder on PYTHONPATH. It stands alone on purpose: a worker must not be able to import anything else from this
+repository.
 
-`time.time` and `time.time_ns` move. Monotonic clocks stay real, and so do socket timeouts and
-the enforcement of a Lambda's time limit. `datetime.now()` reads C time and stays real as well,
-which is what request signing needs. `time.sleep` stays real but for one thing: a function that
-sleeps for a second or more sleeps until the virtual clock has passed its wake-up time, and says
-so in a file, so that whoever moves the clock need not wait for it (`overlay.sleepers`).
+`time.time` and `time.time_ns` are virtual. Monotonic clocks stay real, and so do socket timeouts and the enforcement of
+a Lambda's time limit. `datetime.now()` reads C time and stays real as well, which request signing needs. `time.sleep`
+stays real with one exception: a function that sleeps for a second or more sleeps until the virtual clock has passed its
+wake-up time. It announces that in a file, so that whatever moves the clock need not wait for it (`overlay.sleepers`).
 """
 
 import os
@@ -37,10 +36,10 @@ if _clock_file:
         return float(began + (_real_time() - began) * pace + moved_by)
 
     def _virtual_time_ns() -> int:
-        """Nanoseconds since the epoch on the virtual clock, which has microseconds."""
+        """Nanoseconds since the epoch on the virtual clock, which has a resolution of microseconds."""
         return int(_virtual_time() * 1e6) * 1_000
 
-    #: For `emulator.clock`, which in a process like this one must not take it for the real one.
+    #: For `emulator.clock`, which in a process like this one must not take this function for the real clock.
     _virtual_time.real = _real_time  # type: ignore[attr-defined]  # functions may have attributes
     time.time = _virtual_time
     time.time_ns = _virtual_time_ns
@@ -57,7 +56,8 @@ if _clock_file and _asleep_folder and os.environ.get("AWS_LAMBDA_FUNCTION_NAME")
 
     def _virtual_sleep(seconds: float) -> None:
         """Sleep until `seconds` have passed on the virtual clock.
-        Other threads than the handler's sleep in real time.
+
+        Threads other than the handler's sleep in real time.
         """
         is_handlers = threading.current_thread() is threading.main_thread()
         if seconds < _SHORTEST_VIRTUAL_SECONDS or not is_handlers:

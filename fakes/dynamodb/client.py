@@ -1,10 +1,10 @@
 # ruff: noqa: N803 - the parameters have boto3's names
 """A fake of the boto3 DynamoDB client: tables with a partition key only, in virtual time.
 
-It knows the calls that the re-driver, its command and the simulated rivals make, and is faithful where a state
-store could be caught out: conditions are checked and applied in one step, unused placeholders are refused, batches
-have their limits, and an eventually consistent read may miss the write just before it. What DynamoDB leaves
-undone of a batch is for `fakes.faults` to say. Sources: botocore dynamodb and the Developer Guide, named below.
+It knows the calls that the re-driver, its command and the simulated rivals make, and is faithful where a state store
+could go wrong: conditions are checked and applied in one step, unused placeholders are refused, batches have their
+limits, and an eventually consistent read may miss the write just before it. `fakes.faults` decides what DynamoDB leaves
+undone of a batch. Sources: botocore dynamodb and the Developer Guide, named below.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,7 +43,7 @@ class FakeDynamoDb(FakeClient):
         AttributeDefinitions: Sequence[Mapping[str, str]],
         BillingMode: str = "PAY_PER_REQUEST",
     ) -> Response:
-        """Make a table, ready at once."""
+        """Create a table, ready at once."""
         if TableName in self._tables:
             raise Fault("ResourceInUseException", f"Table already exists: {TableName}")
         if len(KeySchema) != 1:
@@ -115,7 +115,7 @@ class FakeDynamoDb(FakeClient):
         ExpressionAttributeNames: Mapping[str, str] | None = None,
         ExpressionAttributeValues: Typed | None = None,
     ) -> Response:
-        """Set attributes of an item, or make it, if the condition holds."""
+        """Set attributes of an item, or create it, if the condition holds."""
         expressions = Expressions(ExpressionAttributeNames, ExpressionAttributeValues)
         changes = expressions.update(UpdateExpression)
         condition = expressions.condition(ConditionExpression)
@@ -196,7 +196,7 @@ class FakeDynamoDb(FakeClient):
         return table.read(key, self._clock.time(), lag)
 
     def _require(self, condition: Condition, table: Table, key: Key) -> Item | None:
-        """The item as it is, if the condition holds for it."""
+        """The item as it is, if it meets the condition."""
         old = table.read(key, self._clock.time(), lag=0.0)
         if not condition(old or {}):
             raise Fault("ConditionalCheckFailedException", "The conditional request failed")

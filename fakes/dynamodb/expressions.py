@@ -8,10 +8,10 @@
     new        = :value | if_not_exists(name, :value) | list_append(new, new)
     name       = an attribute's own name, or #placeholder
 
-Source: DynamoDB Developer Guide, "Expressions". An expression is parsed into a function of the item. What is not in
-the grammar is refused, so that a call that goes beyond it fails here first; so are placeholders that are not defined
-or not used, as by DynamoDB. Reserved words pass here and fail on moto, on which tests/integration and tests/oncall
-make the same calls.
+Source: DynamoDB Developer Guide, "Expressions". An expression is parsed into a function of the item. Anything outside
+the grammar is refused, so that a call that goes beyond it fails here first. So are placeholders that are not defined or
+not used, as in DynamoDB. Reserved words pass here, but fail on moto, where tests/integration and tests/oncall make the
+same calls.
 """
 
 import re
@@ -168,14 +168,14 @@ class Expressions:
             raise _syntax_error(self._next)
 
     def _calls(self, function: str) -> bool:
-        """Step over `function(` if that is what comes next."""
+        """Step over `function(` if that comes next."""
         if self._tokens[-2:] != ["(", function]:
             return False
         del self._tokens[-2:]
         return True
 
     def _name_alone(self) -> str:
-        """The one argument of a function, and the end of the call."""
+        """The only argument of a function, and the end of the call."""
         name = self._name()
         self._expect(")")
         return name

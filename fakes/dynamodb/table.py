@@ -33,7 +33,7 @@ class Version:
 
 
 class Table:
-    """Items by partition key. A deleted item leaves a version while its absence may be unseen."""
+    """Items by partition key. A deleted item leaves a version as long as readers may still see the item."""
 
     def __init__(self, key_name: str, key_type: str) -> None:
         self.key_name = key_name
@@ -42,7 +42,7 @@ class Table:
         self._order: list[Key] | None = None  # keys in the order of a scan, until one is added
 
     def key(self, given: Mapping[str, Mapping[str, Any]]) -> Key:
-        """The key named by a `Key` parameter, which has nothing else in it."""
+        """The key in a `Key` parameter, which may contain nothing else."""
         if set(given) != {self.key_name}:
             raise validation(_NO_MATCH)
         return self.key_of(given)
@@ -64,14 +64,14 @@ class Table:
         return self.key(request["DeleteRequest"]["Key"])
 
     def read(self, key: Key, now: float, lag: float) -> Item | None:
-        """The item as somebody sees it whose view is `lag` seconds old; the caller's own."""
+        """The item in a view that is `lag` seconds old, as a copy for the caller."""
         packed = self._seen(key, now, lag)
         return None if packed is None else marshal.loads(packed)  # noqa: S302 - what was dumped below
 
     def write(self, item: Item, now: float) -> None:
         """Store an item."""
         packed = marshal.dumps(item, _WITHOUT_REFERENCES)
-        # Packed, an item is never smaller than DynamoDB counts it, and rarely near the limit.
+        # Packed, an item is never smaller than in DynamoDB's count, and it is rarely near the limit.
         if len(packed) > MAX_ITEM_BYTES and item_bytes(item) > MAX_ITEM_BYTES:
             raise validation("Item size has exceeded the maximum allowed size")
         key = self.key_of(item)
@@ -105,7 +105,8 @@ class Table:
                 continue
             seen.append(packed)
             size += len(packed)
-            # Packed, an item is never smaller than DynamoDB counts it: counted is only where that may matter.
+            # Packed, an item is never smaller than in DynamoDB's count, so items are counted only if the size may
+            # matter.
             if size > MAX_PAGE_BYTES and (size := sum(map(_counted, seen))) > MAX_PAGE_BYTES:
                 return _unpacked(seen), {self.key_name: {self._key_type: key}}
         return _unpacked(seen), None
@@ -123,7 +124,7 @@ class Table:
 
 @lru_cache(20_000)
 def _counted(packed: Packed) -> int:
-    """The size of an item as DynamoDB counts it. Scans of one table meet most items again and again."""
+    """An item's size as DynamoDB counts it. Cached, because scans of one table meet most items again and again."""
     return item_bytes(marshal.loads(packed))  # noqa: S302 - what `write` dumped
 
 

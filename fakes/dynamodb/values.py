@@ -1,7 +1,4 @@
-"""DynamoDB's typed values, `{"S": "text"}`: which are legal, how they compare, what they weigh.
-
-Source: DynamoDB Developer Guide, "Supported data types", "Item sizes" and "Comparison operators".
-"""
+"""DynamoDB's typed values, `{"S": "text"}`: which are legal, how they compare, and how large they are."""
 
 import operator
 from collections.abc import Callable, Mapping
@@ -51,13 +48,13 @@ def number(text: str) -> Decimal:
 
 @lru_cache(10_000)
 def _written(text: str) -> str:
-    """A number as DynamoDB writes it: no zeros that say nothing."""
+    """A number as DynamoDB writes it: without insignificant zeros."""
     plain = format(number(text).normalize(_ARITHMETIC), "f")
     return "0" if plain == "-0" else plain
 
 
 def stored(value: Mapping[str, Any]) -> Value:
-    """A checked copy of a value, as DynamoDB keeps it. Nothing of it is shared with the caller."""
+    """A checked copy of a value, as DynamoDB keeps it. It shares nothing with the caller's value."""
     if len(value) != 1:
         raise validation("Supplied AttributeValue must contain exactly one of the data types")
     ((kind, content),) = value.items()
@@ -73,12 +70,12 @@ def stored(value: Mapping[str, Any]) -> Value:
 
 
 def copied(item: Mapping[str, Mapping[str, Any]]) -> Item:
-    """A copy of an item; nothing of it is shared."""
+    """A copy of an item that shares nothing with it."""
     return {name: stored(value) for name, value in item.items()}
 
 
 def compare(left: Value | None, comparator: str, right: Value | None) -> bool:
-    """Whether `left comparator right`. What is not there equals nothing, and differs from everything."""
+    """Whether `left comparator right`. A missing value equals nothing, and differs from everything."""
     if left is None or right is None:
         return comparator == "<>" and left is not right
     holds = COMPARATORS[comparator]

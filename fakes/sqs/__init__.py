@@ -1,7 +1,7 @@
-"""SQS queues, standard and FIFO: the client of one account, and what a test or a simulation may know beyond it.
+"""SQS queues, standard and FIFO: the client of one account, and what tests and simulations may know beyond it.
 
 client        send, receive, delete, change visibility, by the rules of `validation` and `receipts`
-account       queues as such: create, attributes, counts, source queues of a DLQ, move tasks
+account       operations on queues: create, attributes, counts, source queues of a DLQ, move tasks
 queue         one queue's messages, and how time and receives move them on; `lines` keeps them in order
 message       one message, and how it looks in an answer
 metrics       a queue's past, for late counts and for CloudWatch

@@ -25,7 +25,7 @@ MAX_LISTED_QUEUES = 1000  # [botocore ListDeadLetterSourceQueues]
 
 
 class SqsAccount(FakeClient):
-    """Queues by URL and ARN. Every access first lets happen what was due until now."""
+    """Queues by URL and ARN. Every access first lets everything happen that was due until now."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class SqsAccount(FakeClient):
     def create_queue(
         self, *, QueueName: str, Attributes: Mapping[str, str] | None = None
     ) -> Response:
-        """Make a queue; a second call with the same attributes finds the first one's."""
+        """Create a queue. A second call with the same attributes finds the first queue."""
         given = Attributes or {}
         if QueueName in self._queues:
             if self._attributes[QueueName].differ_from(given):
@@ -83,7 +83,7 @@ class SqsAccount(FakeClient):
     def get_queue_url(
         self, *, QueueName: str, QueueOwnerAWSAccountId: str | None = None
     ) -> Response:
-        """The URL of an existing queue; other accounts have none here."""
+        """The URL of an existing queue. Other accounts have no queues here."""
         owner = QueueOwnerAWSAccountId or self._url_prefix.split("/")[-2]
         prefix = self._url_prefix.rpartition("/")[0].rpartition("/")[0]
         queue, _ = self._queue(f"{prefix}/{owner}/{QueueName}")
@@ -93,7 +93,7 @@ class SqsAccount(FakeClient):
     def get_queue_attributes(
         self, *, QueueUrl: str, AttributeNames: Sequence[str] = ()
     ) -> Response:
-        """Attributes and counts. The counts are approximate: late, and a little off."""
+        """Attributes and counts. The counts are approximate: late, and slightly wrong."""
         queue, now = self._queue(QueueUrl)
         queue.observe(now)
         told = self._attributes[queue.name].tell(AttributeNames, self._approximate(queue, now))
@@ -156,7 +156,7 @@ class SqsAccount(FakeClient):
         return queue, QueueAttributes(queue, now)
 
     def _approximate(self, queue: Queue, now: float) -> Counts:
-        """The counts as SQS tells them, which are "approximate" and converge within a minute of quiet.
+        """The counts as SQS reports them: "approximate", converging within a minute of quiet.
 
         Source: SQS Developer Guide, "Determining the number of messages". How far off they are is not documented.
         """
@@ -192,7 +192,7 @@ class SqsAccount(FakeClient):
         return queue
 
     def _dead_letter_queue_for(self, source: Queue) -> Callable[[str], Queue]:
-        """A look-up by ARN that respects the kind and the RedriveAllowPolicy of what it finds."""
+        """Look up a queue by ARN. Respects its kind and its RedriveAllowPolicy."""
 
         def find(arn: str) -> Queue:
             queue = self._queue_by_arn(arn)
@@ -221,7 +221,7 @@ class SqsAccount(FakeClient):
             sent_at=now,
             group_id=message.group_id,
             trace_header=message.trace_header,
-            # Of a letter of a FIFO queue; nothing says what AWS takes.
+            # For a FIFO queue's letter: no source says which id AWS uses.
             deduplication_id=message.deduplication_id and message.message_id,
         )
 

@@ -1,14 +1,13 @@
 # ruff: noqa: N803 - the parameters have boto3's names
 """A fake of the boto3 SQS client: queues in memory, in virtual time.
 
-Faithful where a re-driver could be caught out: letters move to their DLQ only when somebody
-polls the source queue, keep id, SentTimestamp and receive count on the way, and expire by the
-original SentTimestamp; counts are late; order is rough; an old receipt handle deletes nothing
-and tells nobody. FIFO queues keep their groups in order, and come once (`fifo_queue`).
-tests/contract checks the fake against moto. None of it was compared with a real account: each
+It is faithful where a re-driver could go wrong: letters move to their DLQ only when someone polls the source queue,
+keep id, SentTimestamp and receive count on the way, and expire by the original SentTimestamp; counts are late; order is
+rough; an old receipt handle deletes nothing, and reports nothing. FIFO queues keep their groups in order, and deliver
+once (`fifo_queue`). tests/contract checks the fake against moto. None of it was compared with a real account: each
 module names the source of what it does.
 
-WaitTimeSeconds never waits, and only tells a long poll from a short one; ReceiveRequestAttemptId is not known.
+WaitTimeSeconds never waits, and only tells a long poll from a short one. ReceiveRequestAttemptId is not supported.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,9 +43,9 @@ Entry = Mapping[str, Any]
 class FakeSqs(SqsAccount):
     """One account's SQS. Not thread-safe; the same `rng` seed gives the same history.
 
-    count_lag_seconds: GetQueueAttributes tells counts up to this old (0: as they are).
-    count_noise: each of them is off by up to this many, drawn anew for each reading, and never below 0.
-    order_width: a receive from a standard queue draws at random among so many of the oldest messages (1: by age).
+    count_lag_seconds: how old the counts of GetQueueAttributes may be (0: as they are).
+    count_noise: by how many each count may be off, drawn anew for each reading; never below 0.
+    order_width: a receive from a standard queue draws at random among this many of the oldest messages (1: by age).
     duplicate_probability: chance that a received message of a standard queue also stays visible.
     """
 
@@ -101,7 +100,7 @@ class FakeSqs(SqsAccount):
 
     @operation
     def send_message_batch(self, *, QueueUrl: str, Entries: Sequence[Entry]) -> Response:
-        """Send up to ten messages; each is accepted or refused by itself, as far as its queue does so."""
+        """Send up to ten messages. Each is accepted or refused on its own, if its queue does so."""
         queue, now = self._queue(QueueUrl)
         check_batch(Entries)
         queue.check_batch(Entries)
@@ -124,7 +123,7 @@ class FakeSqs(SqsAccount):
         MessageAttributeNames: Sequence[str] = (),
         MessageSystemAttributeNames: Sequence[str] = (),
     ) -> Response:
-        """Receive what is visible; the answer has no `Messages` when nothing is."""
+        """Receive visible messages; the answer has no `Messages` if there are none."""
         queue, now = self._queue(QueueUrl)
         check_range("MaxNumberOfMessages", MaxNumberOfMessages, 1, MAX_BATCH_ENTRIES)
         check_range("WaitTimeSeconds", WaitTimeSeconds, 0, MAX_WAIT_SECONDS)
@@ -152,7 +151,7 @@ class FakeSqs(SqsAccount):
 
     @operation
     def delete_message(self, *, QueueUrl: str, ReceiptHandle: str) -> Response:
-        """Delete by the handle of the last receive; with an older one, succeed and do nothing."""
+        """Delete by the handle of the last receive. With an older handle, succeed and do nothing."""
         queue, now = self._queue(QueueUrl)
         delete(queue, ReceiptHandle, now)
         queue.observe(now)
@@ -169,7 +168,7 @@ class FakeSqs(SqsAccount):
     def change_message_visibility(
         self, *, QueueUrl: str, ReceiptHandle: str, VisibilityTimeout: int
     ) -> Response:
-        """Set when a message in flight is seen again."""
+        """Set when a message in flight becomes visible again."""
         queue, now = self._queue(QueueUrl)
         change_visibility(queue, ReceiptHandle, VisibilityTimeout, now)
         queue.observe(now)
@@ -221,9 +220,9 @@ class FakeSqs(SqsAccount):
 def _each(
     entries: Sequence[Entry], act: Callable[[Entry], Response], queue: Queue, now: float
 ) -> Response:
-    """Act on every entry of a batch and say of each what became of it.
+    """Act on every entry of a batch, and report what became of it.
 
-    A list with nothing in it is left out of the answer, as SQS does.
+    As in SQS, the answer leaves out an empty list.
     """
     successful, failed = [], []
     for entry in entries:

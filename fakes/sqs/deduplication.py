@@ -1,8 +1,8 @@
-"""The deduplication window of a FIFO queue: what was sent within the last five minutes is not taken in again.
+"""The deduplication window of a FIFO queue: what was sent within the last five minutes is not accepted again.
 
-Source: botocore sqs SendMessage, MessageDeduplicationId: the window counts from the first copy, and goes on when that
-was received and deleted. What a deduplicated send answers is not recorded: here the first copy's id and sequence
-number, as MiniStack has it. Neither is when a changed scope acts: here at once.
+Source: botocore sqs SendMessage, MessageDeduplicationId: the window starts with the first copy, and goes on when that
+was received and deleted. There is no record of how SQS answers a deduplicated send: here with the first copy's id and
+sequence number, like MiniStack. Nor of when a changed scope takes effect: here at once.
 """
 
 import hashlib
@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 WINDOW_SECONDS = 300
 
-#: A deduplication id, with its group where that is the scope.
+#: A deduplication id, with its group if that is the scope.
 Key = tuple[str, str | None]
 
 
 class FirstCopy(NamedTuple):
-    """The answer that a sender of the message got."""
+    """The answer that the sender of the first copy got."""
 
     message_id: str
     sequence_number: str
@@ -30,17 +30,17 @@ class DeduplicationWindow:
         self._ends: deque[tuple[float, Key]] = deque()
 
     def first_copy(self, key: Key, now: float) -> FirstCopy | None:
-        """The copy that was sent by this key within the window; None when there was none."""
+        """The copy that was sent with this key within the window; None if there was none."""
         while self._ends and self._ends[0][0] <= now:
             del self._copies[self._ends.popleft()[1]]
         return self._copies.get(key)
 
     def note(self, key: Key, copy: FirstCopy, now: float) -> None:
-        """Remember a message that was taken in."""
+        """Remember a message that was accepted."""
         self._copies[key] = copy
         self._ends.append((now + WINDOW_SECONDS, key))
 
 
 def content_hash(body: str) -> str:
-    """The id that ContentBasedDeduplication gives: of the body alone, whatever the attributes are."""
+    """The id that ContentBasedDeduplication gives: a hash of the body alone, whatever the attributes are."""
     return hashlib.sha256(body.encode()).hexdigest()

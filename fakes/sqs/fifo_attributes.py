@@ -1,6 +1,6 @@
-"""The attributes that only FIFO queues have, and the name that makes a queue one.
+"""The attributes that only FIFO queues have, and the name that makes a queue a FIFO queue.
 
-Source: botocore sqs CreateQueue. The codes of what is refused are not recorded.
+Source: botocore sqs CreateQueue. The error codes of refusals are not recorded.
 """
 
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ class FifoAttributes(QueueAttributes):
 
 
 def is_fifo_name(name: str) -> bool:
-    """Whether a queue of this name is a FIFO queue: all of them, and only they, have the suffix."""
+    """Whether this is the name of a FIFO queue: all FIFO queues, and no others, have the suffix."""
     return name.endswith(SUFFIX)
 
 

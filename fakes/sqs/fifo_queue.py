@@ -1,16 +1,16 @@
-"""One FIFO queue: a queue whose messages keep their order in each group, and come once in five minutes.
+"""One FIFO queue: its messages keep their order in each group, and come once in five minutes.
 
-What it does otherwise than a standard queue, and whence that is known:
+How it differs from a standard queue, and the source of each difference:
 
-- A receive takes as many as it can of one group before it goes on to the next. [localstack, recorded on AWS:
+- A receive takes as many as it can from one group before it goes on to the next. [localstack, recorded on AWS:
   test_fifo_receive_message_group_id_ordering; botocore sqs ReceiveMessage]
 - Messages that may not be received yet count as visible. [test_fifo_approximate_number_of_messages_not_visible]
-- At 120,000 messages in flight a receive is empty and no error. [SQS Developer Guide, quotas-fifo]
-- A dead letter keeps its MessageId; its MessageDeduplicationId is replaced by that, and its time of sending, from which
-  it expires, is that of the move. [SQS Developer Guide, sqs-configure-dead-letter-queue-redrive,
-  setting-up-dead-letter-queue-retention] That SentTimestamp tells the new time,
-  and that it has a sequence number of the DLQ's own, is assumed: it stands at the end of its group there.
-- No message has a delay of its own; DelaySeconds 0 is the queue's delay. [test_fifo_message_delay_seconds]
+- At 120,000 messages in flight, a receive is empty and is no error. [SQS Developer Guide, quotas-fifo]
+- A dead letter keeps its MessageId, which replaces its MessageDeduplicationId. The time of the move replaces its time
+  of sending, from which it expires. [SQS Developer Guide, sqs-configure-dead-letter-queue-redrive,
+  setting-up-dead-letter-queue-retention] Two things are assumed: that SentTimestamp shows the new time, and that the
+  letter has a sequence number of the DLQ's own, at the end of its group there.
+- No message has a delay of its own; DelaySeconds 0 means the queue's delay. [test_fifo_message_delay_seconds]
 - Deduplicated sends are not counted as sent. [SQS Developer Guide, sqs-available-cloudwatch-metrics]
 """
 
@@ -31,7 +31,7 @@ FIRST_SEQUENCE_NUMBER = 18_850_000_000_000_000_000
 
 
 class FifoQueue(Queue):
-    """The messages of one FIFO queue. `serials` number the messages of an account in the order of their arrivals."""
+    """The messages of one FIFO queue. `serials` numbers an account's messages in the order of their arrival."""
 
     is_fifo = True
 
@@ -53,7 +53,7 @@ class FifoQueue(Queue):
         self._window = DeduplicationWindow()
 
     def check_batch(self, entries: Sequence[Mapping[str, Any]]) -> None:
-        """Refuse all of a batch for one entry without a group or an id.
+        """Refuse the whole batch if one entry has no group or id.
 
         As recorded on AWS. [localstack, test_send_batch_missing_*]
         """
@@ -63,7 +63,7 @@ class FifoQueue(Queue):
             self._deduplication_id(entry)
 
     def terms(self, entry: Mapping[str, Any]) -> tuple[int, str | None]:
-        """The queue's own delay, and the deduplication id that was given or is made of the body."""
+        """The queue's own delay, and the deduplication id that was given or is derived from the body."""
         if not entry.get("MessageGroupId"):
             missing = "The request must contain the parameter MessageGroupId."
             raise Fault("MissingParameter", missing)
@@ -73,7 +73,7 @@ class FifoQueue(Queue):
         return self.settings.delay, self._deduplication_id(entry)
 
     def send(self, message: Message, delay: int, now: float) -> Response:
-        """Take in a new message, unless its like came within the window: then the answer is the first one's."""
+        """Accept a new message. If the same one came within the window, return the first one's answer."""
         key = (
             str(message.deduplication_id),
             message.group_id if self.deduplicates_by_group else None,
@@ -87,7 +87,7 @@ class FifoQueue(Queue):
         return {"MessageId": first.message_id, "SequenceNumber": first.sequence_number}
 
     def take(self, limit: int, visibility_timeout: int, now: float) -> list[Message]:
-        """Put up to so many messages in flight: as many as there are of one group, then of the next."""
+        """Put up to this many messages in flight: as many of one group as possible, then of the next."""
         room = min(limit, MAX_IN_FLIGHT - self.counts().in_flight)
         taken: list[Message] = []
         while len(taken) < room and (group := self._groups.next_group()):

@@ -1,4 +1,4 @@
-"""Facts about the queues that a test or a simulation may know and an AWS client may not."""
+"""What a test or a simulation may know about the queues, and an AWS client may not."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from fakes.sqs.queue import Queue
 class Event:
     """Something that happened to a message.
 
-    `dead` is told of a message just before it is `moved`, when it is in no queue:
-    whoever stands for another sender than SQS may give it the shape that it has there.
-    `moved` is SQS's own move of a dead letter, told with the DLQ it came to; `moved back` is a native redrive,
-    told with the queue left behind and followed by a `sent` of the new message.
+    `dead` comes just before a message is `moved`, when the message is in no queue: a listener that stands for another
+    sender than SQS may then give it the shape that it has there. `moved` is SQS's own move of a dead letter, and names
+    the DLQ that it came to. `moved back` is a native redrive, names the queue left behind, and is followed by a `sent`
+    of the new message.
     """
 
     kind: EventKind
@@ -35,10 +35,10 @@ class Inspection:
         self._listeners = listeners
 
     def subscribe(self, listener: Callable[[Event], None]) -> None:
-        """Hear of every event from now on, in the order in which they come to light.
+        """Pass every event from now on to the listener, in the order in which events come to light.
 
-        What time alone brings about (expiry) is told by the first call after it was due, with
-        the time at which it was due.
+        Events that time alone causes (expiry) come with the first call after they were due, and carry the time at which
+        they were due.
         """
         self._listeners.append(listener)
 
@@ -47,20 +47,20 @@ class Inspection:
         return self._queue(queue_name).counts()
 
     def messages(self, queue_name: str, *rests: Rest) -> list[Message]:
-        """The messages at rest in a queue, or those at one of `rests`, by the time they were sent.
+        """The messages at rest in a queue, or only those in one of `rests`, by the time they were sent.
 
-        O(n), for tests; a simulation asks for `counts`.
+        O(n), for tests; a simulation uses `counts`.
         """
         at_rest = self._queue(queue_name).messages.values()
         chosen = (message for message in at_rest if not rests or message.rest in rests)
         return sorted(chosen, key=lambda message: (message.sent_at, message.serial))
 
     def expired(self, queue_name: str) -> list[Message]:
-        """The messages that a queue lost to retention."""
+        """The messages that a queue lost to its retention."""
         return list(self._queue(queue_name).expired)
 
     def metrics(self, queue_name: str) -> QueueMetrics | None:
-        """The queue's past, for the fake CloudWatch; None when there is no such queue."""
+        """The queue's past, for the fake CloudWatch; None if there is no such queue."""
         queue = self._settled(queue_name)
         return queue.metrics if queue else None
 
@@ -72,5 +72,5 @@ class Inspection:
 
 
 def event(kind: EventKind, at: float, queue: Queue, message: Message) -> Event:
-    """An event as listeners see it."""
+    """An event as listeners get it."""
     return Event(kind, datetime.fromtimestamp(at, UTC), queue.name, message)

@@ -1,8 +1,8 @@
-"""The orders in which a fake queue thinks of its messages, none of which it ever searches.
+"""The orders in which a fake queue keeps its messages. It never searches any of them.
 
-A message changes its place far more often than anybody asks, so an entry is never removed when
-it stops being true: it is recognised by its stamp and dropped when it comes to the front. That
-keeps every step O(log n), with a million letters as with ten.
+A message changes its place far more often than anyone asks, so an entry is not removed when it stops being true. Its
+stamp shows that, and it is dropped when it comes to the front. That keeps every step O(log n), with a million letters
+as with ten.
 """
 
 import heapq
@@ -17,7 +17,7 @@ _COMPACT_ABOVE = 1024
 
 
 class Timeline:
-    """Messages ordered by a time; an entry holds as long as its message keeps the same stamp."""
+    """Messages ordered by a time. An entry is valid as long as its message keeps the same stamp."""
 
     def __init__(self, stamp: Callable[[Message], int]) -> None:
         self._stamp = stamp
@@ -25,7 +25,7 @@ class Timeline:
         self._compact_at = _COMPACT_ABOVE
 
     def add(self, at: float, message: Message) -> None:
-        """Enter a message under a time; what was said of it before its stamp changed is void."""
+        """Enter a message under a time. Entries from before its stamp changed are void."""
         heapq.heappush(self._entries, (at, message.serial, self._stamp(message), message))
         if len(self._entries) > self._compact_at:
             self._compact()
@@ -40,7 +40,7 @@ class Timeline:
         return None
 
     def pop(self) -> Message:
-        """Take the message that `first_at` told of."""
+        """Take the message whose time `first_at` returned."""
         return heapq.heappop(self._entries)[3]
 
     def _compact(self) -> None:
@@ -53,8 +53,8 @@ class Timeline:
 class FrontOfLine:
     """The visible messages: a receive draws at random among the few with the smallest place.
 
-    A standard queue is only roughly in order, and of a large backlog one sees the oldest part:
-    a message that just arrived is not met before nearly all older ones are gone.
+    A standard queue is only roughly in order, and receives from a large backlog return its oldest part: a message that
+    just arrived is received only when nearly all older ones are gone.
     """
 
     def __init__(self, rng: Random, width: int) -> None:
@@ -64,7 +64,7 @@ class FrontOfLine:
         self._front: list[tuple[int, Message]] = []
 
     def add(self, message: Message) -> None:
-        """Let a message stand at its place in the line."""
+        """Put a message at its place in the line."""
         self._line.add(message.place, message)
 
     def draw(self) -> Message | None:

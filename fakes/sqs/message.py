@@ -21,9 +21,9 @@ class Rest(Enum):
     IN_FLIGHT = "in flight"
     DELETED = "deleted"
     EXPIRED = "expired"
-    MOVED = "moved"  # by a native redrive, which gives it a new id; a native DLQ move does not
+    MOVED = "moved"  # by a native redrive, which gives it a new id (a native DLQ move does not)
 
-    # Queues count messages by it, several times for each receive: Enum's own hash is written in Python.
+    # Queues count messages by this, several times for each receive, and Enum's own hash is written in Python.
     __hash__ = object.__hash__
 
 
@@ -52,19 +52,19 @@ class Message:
     receives_here: int = 0
     receipt_number: int = 0  # only the handle of the last receive is good
 
-    # Heaps keep entries of messages that have since moved on. A stamp tells the entry that is
-    # still true from those that are not, so nothing ever has to be searched for and removed.
+    # Heaps keep entries of messages that have since moved on. A stamp tells entries that are still true from others, so
+    # nothing ever has to be searched for and removed.
     turn: int = 0  # changes whenever the message comes to rest elsewhere
     stay: int = 0  # changes whenever the message leaves a queue
 
     @property
     def attributes(self) -> MessageAttributes:
-        """The message attributes as SQS keeps them; not to be changed."""
+        """The message attributes as SQS keeps them; callers must not change them."""
         return self.carried.kept
 
     @property
     def body_md5(self) -> str:
-        """Computed when asked for: a million digests would be kept for few that are looked at."""
+        """Computed on request: a million digests would be kept for the few that are used."""
         return md5(self.body.encode())
 
 
@@ -81,7 +81,7 @@ def render(
     attribute_names: Collection[str],
     system_attribute_names: Collection[str],
 ) -> dict[str, Any]:
-    """The message as ReceiveMessage returns it: attributes only as far as they were asked for.
+    """The message as ReceiveMessage returns it, with only the attributes that the request names.
 
     Source: botocore sqs ReceiveMessage (`All`, `.*`, `prefix.*` or exact names).
     """

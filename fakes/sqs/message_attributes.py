@@ -1,7 +1,7 @@
-"""Message attributes as one value: which are legal, what they weigh, their digest, and how SQS keeps them.
+"""Message attributes as one value: which are legal, how large they are, their digest, and how SQS keeps them.
 
-Equal attributes are one object, however many messages carry them: a backlog of a million letters is mostly those of
-one producer, and working all this out again for each of them is what would take the time and the memory.
+Equal attributes are one object, however many messages carry them: most of a backlog of a million letters comes from one
+producer, and computing all this again for each letter would cost the time and the memory.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ _NUMBER = re.compile(r"([+-]?)0*(\d*?)(?:\.(\d*?)0*)?")
 
 @dataclass(frozen=True)
 class Attributes:
-    """The attributes of a message as they were given. Nobody else holds `given`."""
+    """The attributes of a message as they were given. No one else has a reference to `given`."""
 
     given: MessageAttributes
 
@@ -42,10 +42,10 @@ class Attributes:
 
     @cached_property
     def kept(self) -> MessageAttributes:
-        """As SQS stores them: a Number loses zeros that say nothing.
+        """The attributes as SQS stores them: a Number loses insignificant zeros.
 
-        Source: SQS Developer Guide, sqs-message-metadata. So a Number need not come back as the
-        same text, while every other value and every DataType does.
+        Source: SQS Developer Guide, sqs-message-metadata. So a Number need not come back as the same text, while every
+        other value and every DataType does.
         """
         return {
             name: {**attribute, "StringValue": _plain_number(attribute["StringValue"])}
@@ -56,7 +56,7 @@ class Attributes:
 
     @cached_property
     def weight(self) -> int:
-        """Bytes that they add to the size of a message: name, type and value of each."""
+        """Bytes that they add to a message's size: name, type and value of each."""
         return sum(
             len(name.encode()) + len(attribute["DataType"].encode()) + len(_value(attribute))
             for name, attribute in self.given.items()
@@ -64,12 +64,12 @@ class Attributes:
 
     @cached_property
     def given_md5(self) -> str:
-        """The digest that SendMessage answers."""
+        """The digest in SendMessage's answer."""
         return attributes_md5(self.given)
 
     @cached_property
     def kept_md5(self) -> str:
-        """The digest that ReceiveMessage answers to those who ask for all."""
+        """The digest in ReceiveMessage's answer to a request for all attributes."""
         return attributes_md5(self.kept)
 
     @cached_property
@@ -101,19 +101,19 @@ NONE = Attributes({})
 
 
 def invalid(reason: str) -> Fault:
-    """The fault for most of what is out of range."""
+    """The fault for most values that are out of range."""
     return Fault("InvalidParameterValue", reason)
 
 
 def check_text(text: str) -> None:
-    """Refuse characters that XML 1.0 has no place for."""
+    """Refuse characters that XML 1.0 does not allow."""
     if _FORBIDDEN.search(text):
         message = "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | ..."
         raise Fault("InvalidMessageContents", message)
 
 
 def attributes_md5(attributes: MessageAttributes) -> str:
-    """The digest SQS returns for message attributes, over name, type and value in name order.
+    """The digest that SQS returns for message attributes, over name, type and value in name order.
 
     Source: SQS Developer Guide, "Calculating the MD5 message digest for message attributes".
     """

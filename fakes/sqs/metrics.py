@@ -5,7 +5,7 @@ from collections import defaultdict, deque
 from typing import NamedTuple
 
 MINUTE = 60
-RECENT_SECONDS = 128  # more than counts are ever late
+RECENT_SECONDS = 128  # longer than any lag of counts
 ACTIVE_MINUTES = 360  # an idle, empty queue reports for 6 h [SQS Developer Guide, metrics]
 
 
@@ -23,14 +23,14 @@ class Counts(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """The state a queue was left in, true until the next observation."""
+    """The state in which a queue was left. It is true until the next observation."""
 
     counts: Counts
     oldest_arrived_at: float | None
 
 
 class Figures(NamedTuple):
-    """All that SQS tells CloudWatch of one minute of one queue; the age in seconds, at the minute's end."""
+    """What SQS reports to CloudWatch about one minute of one queue; the age is in seconds, at the minute's end."""
 
     sent: int
     received: int
@@ -54,7 +54,7 @@ class QueueMetrics:
         self._figures: dict[int, Figures | None] = {}
 
     def sent(self, at: float) -> None:
-        """Count one SendMessage entry; native moves to a DLQ are not counted, as on AWS."""
+        """Count one SendMessage entry. As on AWS, native moves to a DLQ are not counted."""
         self.sent_in[int(at) // MINUTE] += 1
 
     def received(self, at: float) -> None:
@@ -81,7 +81,7 @@ class QueueMetrics:
             self._recent.append((second, counts))
 
     def counts_at(self, at: float) -> Counts:
-        """The counts as they were a little while ago, and never older than those told before."""
+        """The counts as they were at that time, and never older than those returned before."""
         while len(self._recent) > 1 and self._recent[1][0] <= at:
             self._recent.popleft()
         return self._recent[0][1] if self._recent else Counts()
@@ -98,7 +98,7 @@ class QueueMetrics:
     def figures_of(self, minute: int) -> Figures | None:
         """The figures of a minute that is over, and so never change; None while the queue was inactive.
 
-        Whoever watches a queue asks for the same minutes again and again.
+        Callers that watch a queue ask for the same minutes again and again.
         """
         if minute not in self._figures:
             self._figures[minute] = self._figures_at_end_of(minute)

@@ -35,7 +35,7 @@ class MoveTask:
     failure_reason: str | None = None
 
     def describe(self) -> dict[str, Any]:
-        """The task as ListMessageMoveTasks tells it: only a running one shows its handle."""
+        """The task in ListMessageMoveTasks' form: only a running task shows its handle."""
         told = {
             "TaskHandle": self.handle if self.status == "RUNNING" else None,
             "Status": self.status,
@@ -63,7 +63,7 @@ class MoveTasks:
     def start(
         self, source_arn: str, destination_arn: str | None, rate: int | None, now: float
     ) -> MoveTask:
-        """Begin to move what is visible in a dead-letter queue."""
+        """Begin to move the visible messages of a dead-letter queue."""
         source = self._find_by_arn(source_arn)
         if rate is not None:
             check_range("MaxNumberOfMessagesPerSecond", rate, 1, MAX_MESSAGES_PER_SECOND)

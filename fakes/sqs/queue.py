@@ -1,9 +1,9 @@
 """One standard queue: where each message rests, and how time and receives move it on.
 
-Knows nothing of the API. Nothing happens in the background: `settle` lets everything happen that
-was due until now, in the order in which it was due.
+It knows nothing of the API. Nothing happens in the background: `settle` lets everything happen that was due until now,
+in the order in which it was due.
 
-Messages move so:
+Messages move as follows:
 
     arrive -> DELAYED -> VISIBLE <-> IN_FLIGHT -> DELETED
     any rest but DELETED -> EXPIRED, retention after the original SentTimestamp
@@ -76,7 +76,7 @@ class Queue:
         self.settings = QueueSettings()
         self.dead_letter_target: DeadLetterTarget | None = None
         self.metrics = QueueMetrics()
-        self.messages: dict[str, Message] = {}  # those at rest here, by MessageId
+        self.messages: dict[str, Message] = {}  # messages at rest here, by MessageId
         self.expired: list[Message] = []
         self._report = report
         self._count = dict.fromkeys(_AT_REST, 0)
@@ -86,20 +86,20 @@ class Queue:
         self._by_arrival = Timeline(stamp=_stamp_for_age)
 
     def counts(self) -> Counts:
-        """How many messages rest where, now and exactly."""
+        """How many messages are in each rest, now and exactly."""
         return Counts(
             self._count[Rest.VISIBLE], self._count[Rest.IN_FLIGHT], self._count[Rest.DELAYED]
         )
 
     @property
     def is_full(self) -> bool:
-        """Whether no more messages may be in flight."""
+        """Whether no more messages may go in flight."""
         return self._count[Rest.IN_FLIGHT] >= MAX_IN_FLIGHT
 
     def settle(self, now: float) -> None:
         """Let everything happen that was due until `now`: delays and timeouts end, letters expire.
 
-        A message at the end of its retention goes wherever it rests, in flight too.
+        A message at the end of its retention expires wherever it rests, even in flight.
         """
         while True:
             wakes_at = self._waiting.first_at()
@@ -109,7 +109,7 @@ class Queue:
                 expired = self._by_sending.pop()
                 self._remove(expired, Rest.EXPIRED)
                 self.expired.append(expired)
-                # A letter can be past its time on arrival: the DLQ's retention may be shorter.
+                # A letter can be expired on arrival: the DLQ's retention may be shorter.
                 happened_at = max(expires_at, expired.arrived_at)
                 self._report("expired", happened_at, self, expired)
             elif wakes_at is not None and wakes_at <= now:
@@ -120,10 +120,10 @@ class Queue:
             self.observe(happened_at)
 
     def check_batch(self, entries: Sequence[Mapping[str, Any]]) -> None:
-        """Refuse a batch as a whole for what this kind of queue does not take: here, each entry for itself."""
+        """Refuse a whole batch if this kind of queue does not take it. Here, each entry is checked on its own."""
 
     def terms(self, entry: Mapping[str, Any]) -> tuple[int, str | None]:
-        """Delay and deduplication id of a message as it is sent. Refuses what this kind of queue does not take."""
+        """Delay and deduplication id of a message that is sent. Refuses what this kind of queue does not take."""
         if entry.get("MessageDeduplicationId"):
             raise invalid("MessageDeduplicationId is not valid for this queue type.")
         delay: int | None = entry.get("DelaySeconds")
@@ -133,7 +133,7 @@ class Queue:
         return delay, None
 
     def send(self, message: Message, delay: int, now: float) -> Response:
-        """Take in a new message; what its sender is told of it."""
+        """Accept a new message; return the answer for its sender."""
         message.arrived_at = now
         self._add(message)
         if delay:
@@ -148,12 +148,12 @@ class Queue:
         return {"MessageId": message.message_id}
 
     def take(self, limit: int, visibility_timeout: int, now: float) -> list[Message]:
-        """Put up to so many visible messages in flight; dead letters met on the way move to their queue.
+        """Put up to this many visible messages in flight. Dead letters found on the way move to their queue.
 
-        With a timeout of 0 they stay in flight until the caller has all of them, and releases them.
+        With a timeout of 0, messages stay in flight until the caller has all of them and releases them.
 
-        Which receives count towards maxReceiveCount where the DLQ has a DLQ of its own is not
-        documented; here those made in this queue do.
+        If the DLQ has a DLQ of its own, it is not documented which receives count towards maxReceiveCount; here, those
+        in this queue count.
         """
         if self.is_full:
             raise Fault("OverLimit", "Too many messages in flight.")
@@ -175,7 +175,7 @@ class Queue:
         self._report("deleted", now, self, message)
 
     def change_visibility(self, message: Message, visibility_timeout: int, now: float) -> None:
-        """Set when a received message is seen again, up to 12 h after it was received."""
+        """Set when a received message becomes visible again, up to 12 h after it was received."""
         if now + visibility_timeout > message.received_at + MAX_VISIBILITY_SECONDS:
             beyond = f"is beyond the limit [{MAX_VISIBILITY_SECONDS} seconds]"
             raise invalid(f"Total VisibilityTimeout for the message {beyond}.")
@@ -186,7 +186,7 @@ class Queue:
             self._waiting.add(now + visibility_timeout, message)
 
     def release(self, message: Message, now: float) -> None:
-        """Let a message in flight be seen again at once; its receipt handle stays good."""
+        """Make a message in flight visible again at once; its receipt handle stays valid."""
         self._show(message, now)
 
     def draw_visible(self) -> Message | None:
@@ -198,12 +198,12 @@ class Queue:
         self._line.add(message)
 
     def move_away(self, message: Message, now: float) -> None:
-        """End the life a drawn message had here: a native redrive gives it a new one elsewhere."""
+        """End a drawn message's life here: a native redrive gives it a new one elsewhere."""
         self._remove(message, Rest.MOVED)
         self._report("moved back", now, self, message)
 
     def observe(self, now: float) -> None:
-        """Write down what a metric, or a late count, will tell of this moment."""
+        """Record what a metric, or a late count, will show of this moment."""
         self.metrics.observe(now, self.counts(), self._by_arrival.first_at())
 
     def _hand_out(self, message: Message, visibility_timeout: int, now: float) -> None:
@@ -230,7 +230,7 @@ class Queue:
         self._report("moved", now, grave, message)
 
     def _admit(self, message: Message, now: float) -> None:
-        """Take in a dead letter; here with the time at which it was sent."""
+        """Take in a dead letter; in this kind of queue it keeps its time of sending."""
         message.arrived_at = message.place = now
         message.receives_here = 0
         self._add(message)
@@ -269,5 +269,5 @@ class Queue:
 
 
 def _stamp_for_age(message: Message) -> int:
-    # A message received three times without a delete no longer counts as the oldest one.
+    # A message that was received three times without a delete no longer counts as the oldest.
     return message.stay if message.receives_here < RECEIVES_BEFORE_THE_BACK else -1

@@ -1,4 +1,4 @@
-"""The attributes of a queue: what CreateQueue accepts and what GetQueueAttributes tells.
+"""The attributes of a queue: what CreateQueue accepts and what GetQueueAttributes returns.
 
 Source: botocore sqs CreateQueue, SetQueueAttributes, GetQueueAttributes. Ranges are the real ones.
 """
@@ -35,7 +35,7 @@ FindQueue = Callable[[str], Queue]
 
 
 class QueueAttributes:
-    """The attributes of one queue, kept as the strings they were given as."""
+    """The attributes of one queue, kept as the strings that were given."""
 
     _settable = frozenset({*_SETTINGS, *_POLICIES, *_ENCRYPTION})
 
@@ -74,12 +74,12 @@ class QueueAttributes:
         self._fixed = self._all_but_counts()
 
     def differ_from(self, given: Mapping[str, str]) -> bool:
-        """Whether a second CreateQueue asks for something else than there is."""
+        """Whether a second CreateQueue asks for other attributes than the queue has."""
         current = self.tell(["All"], Counts())
         return any(current.get(name) != value for name, value in given.items())
 
     def tell(self, names: Sequence[str], counts: Counts) -> dict[str, str]:
-        """The attributes asked for, all of them strings."""
+        """The requested attributes, all of them strings."""
         known = self._fixed | {
             "ApproximateNumberOfMessages": str(counts.visible),
             "ApproximateNumberOfMessagesNotVisible": str(counts.in_flight),
@@ -93,7 +93,7 @@ class QueueAttributes:
         return {name: value for name, value in known.items() if name in names}
 
     def _all_but_counts(self) -> dict[str, str]:
-        """Attributes that stay until somebody changes them."""
+        """Attributes that stay until someone changes them."""
         settings = self._queue.settings
         return {
             "QueueArn": self._queue.arn,

@@ -1,16 +1,16 @@
-"""Receipt handles: only the one of the last receive has power over a message; older ones succeed and do nothing.
+"""Receipt handles: only the handle of the last receive affects a message; older ones succeed and do nothing.
 
-Sources: botocore sqs DeleteMessage ("if you don't provide the most recent receipt handle, the request succeeds but
-the message might not be deleted"). Of a standard queue LocalStack recorded on AWS that after the visibility timeout
-ChangeMessageVisibility and DeleteMessage succeed, with an older handle too, and that both fail for no handle at all;
-ChangeMessageVisibility also fails for a deleted message. (localstack tests/aws/services/sqs,
-test_change_message_visibility_after_visibility_timeout_expiration, test_remove_message_with_old_receipt_handle.)
-What a change after the timeout does to the message was not recorded: it hides it again, as moto has it.
+Sources: botocore sqs DeleteMessage ("if you don't provide the most recent receipt handle, the request succeeds but the
+message might not be deleted"). For a standard queue, LocalStack recorded on AWS that after the visibility timeout
+ChangeMessageVisibility and DeleteMessage succeed, even with an older handle, and that both fail for text that is no
+handle; ChangeMessageVisibility also fails for a deleted message. (localstack tests/aws/services/sqs,
+test_change_message_visibility_after_visibility_timeout_expiration, test_remove_message_with_old_receipt_handle.) What a
+change after the timeout does to the message was not recorded: here it hides the message again, as in moto.
 
-In a FIFO queue a handle ends with its visibility timeout, also when nobody received the message again: DeleteMessage is
-refused with InvalidParameterValue (test_fifo_delete_after_visibility_timeout), and an entry of a batch fails, by a
-report of users, with ReceiptHandleIsInvalid. That ChangeMessageVisibility is refused likewise is an assumption,
-and that a second delete succeeds, as on a standard queue.
+In a FIFO queue, a handle ends with its visibility timeout, even if no one received the message again: DeleteMessage is
+refused with InvalidParameterValue (test_fifo_delete_after_visibility_timeout), and an entry of a batch fails, as users
+report, with ReceiptHandleIsInvalid. Two assumptions: ChangeMessageVisibility is refused likewise, and a second delete
+succeeds, as in a standard queue.
 """
 
 from fakes.boto_client import Fault, Response
@@ -29,7 +29,7 @@ def receipt_handle(queue: Queue, message: Message) -> str:
 
 
 def _find(queue: Queue, handle: str) -> tuple[Message | None, bool]:
-    """The message a handle was given for, None when it is gone; and whether it was received again since."""
+    """The handle's message (None if it is gone), and whether it was received again since."""
     queue_name, _, rest = handle.partition("/")
     message_id, _, receipt_number = rest.partition("/")
     if queue_name != queue.name or not receipt_number.isdecimal():
@@ -51,7 +51,7 @@ def _find(queue: Queue, handle: str) -> tuple[Message | None, bool]:
 def delete(queue: Queue, handle: str, now: float) -> Response:
     """Delete by the handle of the last receive. The request counts, whether or not it deletes anything.
 
-    Raises a fault where the handle is none, or has ended with its timeout in a FIFO queue.
+    Raises a fault if the handle is none, or if in a FIFO queue it has ended with its timeout.
 
     NumberOfMessagesDeleted counts "every successful deletion operation that uses a valid receipt handle, including
     duplicate deletions". [SQS Developer Guide, sqs-available-cloudwatch-metrics]
@@ -64,7 +64,7 @@ def delete(queue: Queue, handle: str, now: float) -> Response:
 
 
 def change_visibility(queue: Queue, handle: str, visibility_timeout: int, now: float) -> Response:
-    """Set when the message of a current handle is seen again."""
+    """Set when the message of a current handle becomes visible again."""
     check_range("VisibilityTimeout", visibility_timeout, 0, MAX_VISIBILITY_SECONDS)
     message, is_stale = _find(queue, handle)
     if message is None:

@@ -1,7 +1,7 @@
-"""Refusals of SQS: the limits of a message, of a batch and of its entries.
+"""What SQS refuses: the limits of a message, of a batch and of its entries.
 
-Each check raises the fault SQS answers with. Sources are named at the limits; the wording of
-messages follows AWS where it is known and is no contract.
+Each check raises the fault that SQS answers with. The limits name their sources. Messages are worded as in AWS where
+that is known, and are no contract.
 """
 
 import re
@@ -48,7 +48,7 @@ def check_message(
 
 
 def check_deduplication_id(given: str) -> None:
-    """Refuse a MessageDeduplicationId that is too long, empty, or has other characters than it may have."""
+    """Refuse a MessageDeduplicationId that is too long, is empty, or has characters that are not allowed."""
     if not _GROUP_ID.fullmatch(given):
         raise invalid(f"Value {given} for parameter MessageDeduplicationId is invalid.")
 
@@ -66,7 +66,7 @@ def check_size(size: int, limit: int) -> None:
 
 
 def check_batch(entries: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse a batch as a whole: empty, too many entries, ids malformed or repeated."""
+    """Refuse a whole batch: it is empty, has too many entries, or has malformed or repeated ids."""
     if not entries:
         raise _batch_fault("EmptyBatchRequest", "There should be at least one entry.")
     if len(entries) > MAX_BATCH_ENTRIES:
@@ -85,7 +85,7 @@ def check_batch(entries: Sequence[Mapping[str, Any]]) -> None:
 
 
 def check_batch_size(size: int) -> None:
-    """Refuse a batch whose messages together are larger than one message may be."""
+    """Refuse a batch whose messages together exceed the size limit of one message."""
     if size > MAX_MESSAGE_BYTES:
         limit = f"Batch requests cannot be longer than {MAX_MESSAGE_BYTES} bytes."
         raise _batch_fault("BatchRequestTooLong", f"{limit} You have sent {size} bytes.")
