@@ -19,7 +19,7 @@ class Try:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overtaking:
-    """A message that overtook an earlier message of the same producer in its group."""
+    """A message that overtook one that its producer had sent earlier to the same group."""
 
     group: str
     body: str

@@ -1,7 +1,7 @@
 """CloudFormation: properties that MiniStack drops, and resource types that it refuses.
 
-One unknown type or property refuses a whole deploy; a dropped one passes unseen, and the deployed
-stack is then not what the template says.
+An unknown type or property makes a whole deployment fail. A dropped property goes unnoticed, and the deployed stack
+then differs from the template.
 """
 
 from collections.abc import Callable
@@ -14,8 +14,8 @@ from .patching import wrap
 
 _Properties = dict[str, Any]
 
-#: Resources that an account has once by name: the property that names each, the function that makes it, and whether
-#: the name is taken.
+#: Resources whose name is unique in an account: the property with the name, the function that creates the resource, and
+#: whether the name is taken.
 _NAMED: dict[str, tuple[str, str, Callable[[str], bool]]] = {
     "AWS::CloudWatch::Alarm": (
         "AlarmName",
@@ -98,7 +98,10 @@ def _enable_ttl(table: str, properties: _Properties) -> None:
 
 
 def _keep_global_tables_that_change() -> None:
-    """A global table's update comes without its logical id; the name made up without it would be another table's."""
+    """Keep global tables through updates.
+
+    An update comes without the logical id, and a name made up without it would be another table's.
+    """
 
     @wrap(provisioners, "_ddb_update")
     def update(
@@ -125,7 +128,10 @@ def _keep_what_alarms_evaluate() -> None:
 
 
 def _keep_attributes_in_nested_stacks() -> None:
-    """A nested stack's update forgets the attributes of what it leaves unchanged: `Fn::GetAtt` then fails."""
+    """Keep the attributes of nested stacks' resources.
+
+    A nested stack's update forgets the attributes of unchanged resources, and `Fn::GetAtt` then fails.
+    """
     known: dict[tuple[str, str | None], dict[str, str]] = {}
 
     @wrap(provisioners, "_provision_resource")
@@ -154,7 +160,7 @@ def _keep_attributes_in_nested_stacks() -> None:
 
 
 def _roll_nested_stacks_back() -> None:
-    """A nested stack that can't be created leaves nothing; in MiniStack it leaves what came before the failure."""
+    """A nested stack that can't be created leaves nothing. In MiniStack it leaves what came before the failure."""
 
     @wrap(provisioners, "_cfn_nested_stack_create")
     def create(make: Any, logical_id: str, properties: _Properties, stack: str) -> Any:
@@ -170,7 +176,7 @@ def _roll_nested_stacks_back() -> None:
 
 
 def _delete_alarms_of_composites() -> None:
-    """A nested stack deletes after its parent's composite has forgotten an alarm; in MiniStack it does so before."""
+    """A nested stack deletes alarms after its parent's composite has forgotten them; in MiniStack, before that."""
 
     @wrap(provisioners, "_cw_metric_alarm_delete")
     def delete(_refuse: Any, name: str, _properties: _Properties) -> None:
@@ -180,9 +186,9 @@ def _delete_alarms_of_composites() -> None:
 
 
 def _refuse_taken_names() -> None:
-    """CloudFormation creates nothing under a name that is there; MiniStack overwrites what has it.
+    """CloudFormation creates nothing under a taken name. MiniStack overwrites the resource that has the name.
 
-    A resource that is replaced is created before its predecessor is deleted, so that this counts for it, too.
+    A replacement is created before its predecessor is deleted, so this applies to replaced resources, too.
     """
     for kind, (name_property, function, is_taken) in _NAMED.items():
 
@@ -233,7 +239,7 @@ def _delete_composite_alarm(name: str, _properties: _Properties) -> None:
 def _update_composite_alarm(
     name: str, old: _Properties, new: _Properties, stack: str, logical_id: str = ""
 ) -> tuple[str, dict[str, str]]:
-    """In place, unless its name changes: then a new one, before the old one is deleted."""
+    """Update in place, unless the name changes: then create a new alarm before the old one is deleted."""
     replaced: tuple[str, dict[str, str]] | None = provisioners._rename_replacement(
         name,
         old,

@@ -3,9 +3,9 @@
 
 It is faithful where a re-driver could go wrong: letters move to their DLQ only when someone polls the source queue,
 keep id, SentTimestamp and receive count on the way, and expire by the original SentTimestamp; counts are late; order is
-rough; an old receipt handle deletes nothing, and reports nothing. FIFO queues keep their groups in order, and deliver
-once (`fifo_queue`). tests/contract checks the fake against moto. None of it was compared with a real account: each
-module names the source of what it does.
+rough; an old receipt handle deletes nothing, and reports nothing. FIFO queues keep their groups in order, and accept
+each message once (`fifo_queue`). tests/contract checks the fake against moto. None of it was compared with a real
+account: each module names the source of what it does.
 
 WaitTimeSeconds never waits, and only tells a long poll from a short one. ReceiveRequestAttemptId is not supported.
 """
