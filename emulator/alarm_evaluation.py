@@ -110,7 +110,7 @@ def _end_of_warm_up(alarm: Properties, created: float) -> float:
 
 
 def _state(alarm: Properties, breaching: list[bool], before: str) -> str:
-    """M of the last N are breaching. Missing data points count as the alarm says.
+    """ALARM if M of the last N periods are breaching. Missing data points count as the alarm says.
 
     Real data points decide if they can: one that is not breaching is enough to leave an old state.
     """

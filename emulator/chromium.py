@@ -30,7 +30,7 @@ def chromium(folder: Path) -> Iterator[Browser]:
         **os.environ,
         "LD_LIBRARY_PATH": str(UNPACKED / "al2023" / "lib"),
         "FONTCONFIG_FILE": str(fonts),
-        "LC_ALL": "en_US.UTF-8",  # JavaScript refuses the language that it would make from `C`
+        "LC_ALL": "en_US.UTF-8",  # from `C` it makes a language that JavaScript refuses
     }
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(

@@ -2,7 +2,7 @@
 
 A shared file holds three 8-byte floats: the seconds that the clock was moved by, the real time at which it was created,
 and its pace. From these, `site/sitecustomize.py` computes `time.time()` in MiniStack and in its Lambda workers. Only
-the first ever changes, and on the machines this runs on other processes see an aligned 8-byte store as a whole, so
+the first ever changes, and on the machines this runs on, other processes see an aligned 8-byte store as a whole, so
 readers need no lock.
 """
 

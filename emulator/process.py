@@ -56,8 +56,8 @@ class LocalAws:
         `lambda_endpoint_url` is the AWS endpoint that functions see, so that a fault-injecting proxy can stand between
         them and the emulator. `enforce_iam` checks every call against the caller's policies, and uses TLS.
         `tick_seconds` is how often, in real time, the background loops run when no one drives the clock. `pace` is how
-        many virtual seconds then go by in each real second. It is slow, or leases and schedules would pass in the
-        minute that a busy machine takes for something.
+        many virtual seconds then go by in each real second. It is slow, because otherwise leases and schedules would
+        pass in the minute that a busy machine takes for something.
         """
         self._owns_work_dir = work_dir is None
         self.work_dir = work_dir or Path(tempfile.mkdtemp(prefix="local-aws-"))

@@ -16,7 +16,7 @@ from ministack.services import cloudwatch, lambda_svc, sqs
 
 from .patching import wrap
 
-#: The request id of the invocation that the current request has requested.
+#: The request id of the invocation that the current request asked for.
 request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", default="")
 
 

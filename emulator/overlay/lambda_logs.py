@@ -1,9 +1,9 @@
 """A function's log, written line by line while it runs, together with its metrics.
 
 MiniStack writes the log of an invocation when the invocation has ended. A sleeping function may be minutes away from
-its end, and what it logged until then has already happened. So each line goes into CloudWatch Logs as it comes, with
-the virtual time, in the stream that the function believes it has. A line in the embedded metric format becomes metrics
-at once.
+its end, but its log lines belong to the time at which it writes them. So each line goes into CloudWatch Logs as it
+comes, with the virtual time, in the stream that the function believes it has. A line in the embedded metric format
+becomes metrics at once.
 """
 
 import re
