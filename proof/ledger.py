@@ -49,7 +49,7 @@ class Message(NamedTuple):
 
 
 class Held(NamedTuple):
-    """A message in hand: its metadata and entry as they were read, its fate, and the copy that was accepted.
+    """A message in hand: its metadata and entry as they were read, the decision, and the copy that was accepted.
 
     `is_told`: its record was refused, and the log says so.
     """

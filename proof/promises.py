@@ -101,7 +101,7 @@ _NEEDS_TABLE = frozenset({UNACCOUNTED})
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A world, and the promises that do not hold in it."""
+    """A world, and the promises that are not made for it."""
 
     world: World
     unless: frozenset[str] = frozenset()

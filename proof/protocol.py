@@ -461,7 +461,7 @@ def _kinds(world: World) -> tuple[str, ...]:
 
 
 def _turn(hand: tuple[Held, ...]) -> tuple[tuple[Held, ...], tuple[Held, ...]]:
-    """The letters whose turn it is (those with the same fate as the first in hand), and the others."""
+    """The letters whose turn it is (those with the same decision as the first in hand), and the others."""
     what = hand[0].what
     return tuple(one for one in hand if one.what == what), tuple(
         one for one in hand if one.what != what

@@ -66,7 +66,7 @@ class OrderRecord:
         """Letters `among` these that came back from the DLQ and were tried before the first success of an earlier one.
 
         Stricter than `overtakings`: a try that comes too early counts even if it failed. A letter that overtakes many
-        is listed with the one that succeeded last.
+        is listed with the overtaken one that succeeded last.
         """
         return [found for group in self.sent for found in self._tried_past(group, among)]
 
