@@ -245,7 +245,7 @@ def count_redrives(
 
 
 def count_renewals(effects: Effects, renewals: Sequence[tuple[Case, Renew]]) -> None:
-    """Count letters that were sent to the DLQ once more, and log each."""
+    """Count letters that were sent to the queue they are in once more, and log each."""
     effects.counts["renewed"] += len(renewals)
     for case, decision in renewals:
         effects.tell("letter.renewed", case, decision.reason)

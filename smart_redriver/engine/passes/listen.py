@@ -103,8 +103,8 @@ class Listener:
 
     def _take_in(self, some: list[OutcomeMessage], now: datetime) -> Counter[str]:
         """Process some reports, and return what counts. Raises CallFailed."""
-        received, unreadable = _told(some)
-        processed = self._hear(received)
+        received, unreadable = _unpacked(some)
+        processed = self._process(received)
         memory = self._state.tools.memory
         if kept := timedelta(days=self._state.settings.failure_details_days):
             memory.write_failures(list(processed.details.values()), now + kept)
@@ -114,7 +114,7 @@ class Listener:
             context.heard(processed, now)
         return processed.counts + unreadable
 
-    def _hear(self, received: list[ReceivedOutcome]) -> ProcessedReports:
+    def _process(self, received: list[ReceivedOutcome]) -> ProcessedReports:
         state = self._state
         receives = {context.source.name: context.max_receives() for context in state.contexts}
         received, known = self._looked_up(received, receives)
@@ -167,7 +167,7 @@ class Listener:
         return received, known.entries | (memory.read_ledger(further).entries if further else {})
 
 
-def _told(reports: list[OutcomeMessage]) -> tuple[list[ReceivedOutcome], Counter[str]]:
+def _unpacked(reports: list[OutcomeMessage]) -> tuple[list[ReceivedOutcome], Counter[str]]:
     """Return the outcomes in reports, and counts of what could not be read, by reason."""
     received: list[ReceivedOutcome] = []
     unreadable: Counter[str] = Counter()
