@@ -132,6 +132,7 @@ def _fraction(value: float) -> str:
     return f"{value:.6f}".rstrip("0").rstrip(".")
 
 
+@lru_cache(maxsize=16)  # all letters of a round share one moment
 def to_iso(instant: datetime) -> str:
     """A moment in items' form: ISO 8601, UTC."""
     return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
