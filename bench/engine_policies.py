@@ -27,7 +27,8 @@ from smart_redriver.engine.wiring import Queues, make_tools
 #: The log's own work, write calls included; what Lambda does with the lines is not the function's time.
 _NOWHERE = open(os.devnull, "w")  # noqa: PTH123, SIM115 - a device, for good
 
-_logger = Logger(service="bench", stream=_NOWHERE)
+#: As the function's.
+_logger = Logger(service="bench", stream=_NOWHERE, json_deserializer=str)
 
 #: Threads of bare calls, to see what botocore itself allows.
 BARE_THREADS = 32

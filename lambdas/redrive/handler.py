@@ -27,7 +27,8 @@ from smart_redriver.engine.passes.redrive_pass import STOPPING_TIME, Rhythm, run
 from smart_redriver.engine.report import report_of_invocation
 from smart_redriver.engine.wiring import connect, make_tools, set_up_collector
 
-logger = Logger(service="smart-redriver")
+#: Events are names: without `json_deserializer`, Powertools would try to parse each as JSON.
+logger = Logger(service="smart-redriver", json_deserializer=str)
 
 #: The event of the schedule's ticks. No other event has this content.
 TICK = {"scheduled": True}
