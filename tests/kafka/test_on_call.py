@@ -122,6 +122,20 @@ def test_show_has_own_headers_and_the_death(desk, bench):
     assert told["message"]["attributes"]["ErrorType"]["StringValue"] == "Boom"
 
 
+def test_letters_shows_the_beginnings_of_large_bodies_and_what_shows_all_of_one(desk, bench):
+    """`letters --body` sent twenty megabytes to a terminal."""
+    bench.die("a" * 1_000_000, "b")
+    [large] = [one for one in desk("letters", "--json").json["letters"] if one["bytes"] > 1_000]
+
+    told = desk("letters", "--body").out
+    as_json = desk("letters", "--body", "--json").json
+
+    assert len(told) < 50_000
+    assert f"\n... 983,616 more bytes: redrive show {large['original_id']} --whole\n" in told
+    assert "\nb\n" in told
+    assert {one["body"] for one in as_json["letters"]} == {"a" * 1_000_000, "b"}
+
+
 def test_show_has_the_beginning_of_large_values_and_headers_and_whole_all_of_them(desk, bench):
     """Two megabytes went to a terminal."""
     bench.produce("a" * 2_000_000, keys=["k"])

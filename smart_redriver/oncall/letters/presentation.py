@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from smart_redriver.engine.messages.letter import bytes_of
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import HoldReason, ParkReason
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.terminal.table import printable
+from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.oncall.terminal.words import ago, stamp
 
 #: Reasons why letters stay in the DLQ, in words.
@@ -81,6 +84,43 @@ def why_parked(reason: str) -> str:
     """Explain a reason to park a letter; empty for an unknown one."""
     by_pass = {known.value: words for known, words in PARKED.items()}
     return (by_pass | PARKED_BY_PEOPLE).get(reason, "")
+
+
+#: The most bytes that are shown of a body, an attribute or a stack trace.
+_MOST_BYTES = 16_384
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """The room for a text by others, in lines and bytes. None means no limit. `rest`: what shows all of it."""
+
+    rows: int | None = None
+    size: int | None = None
+    rest: str = "--whole"
+
+    @classmethod
+    def on(cls, terminal: Terminal, rest: str = "--whole") -> Room:
+        """The room on one screen; a byte limit alone if the output is no terminal."""
+        rows, columns = terminal.rows, terminal.columns
+        screen = rows * columns if rows and columns else _MOST_BYTES
+        return cls(rows=rows, size=min(screen, _MOST_BYTES), rest=rest)
+
+    def beginning_of(self, text: str) -> str:
+        """The beginning that fits, and how many more bytes there are."""
+        shown = "".join(text.splitlines(keepends=True)[: self.rows])
+        if self.size is not None:
+            shown = shown.encode()[: self.size].decode(errors="ignore")
+        more = bytes_of(text) - bytes_of(shown)
+        if not more:
+            return text
+        ending = f"... {more:,} more bytes: {self.rest}"
+        return "\n".join([*shown.splitlines(), ending])
+
+    def end_of(self, lines: list[str]) -> list[str]:
+        """The last lines, which name the error, and how many more lines come before."""
+        if self.rows is None or len(lines) <= self.rows:
+            return lines
+        return [f"... {len(lines) - self.rows:,} lines before: {self.rest}", *lines[-self.rows :]]
 
 
 def shown_body(body: str) -> str:

@@ -273,7 +273,7 @@ VERBS = (
                 default=20,
             ),
             *DLQ_FILTERS,
-            _flag("body", "Show the bodies, too."),
+            _flag("body", "Show each body, too, or the beginning of a long one."),
             _flag(
                 "held",
                 "List letters that wait for a time or a cause of their own, from the ledger.",

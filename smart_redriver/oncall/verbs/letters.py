@@ -15,7 +15,7 @@ from smart_redriver.oncall.letters.choice import Filter, cause_in_hand, filter_o
 from smart_redriver.oncall.letters.export_file import attributes_to_json
 from smart_redriver.oncall.letters.ledger_scan import stuck_entries
 from smart_redriver.oncall.letters.look import SHORT_LOOK_LETTERS, Look
-from smart_redriver.oncall.letters.presentation import TRY_AGAIN, entry_to_json, shown_body
+from smart_redriver.oncall.letters.presentation import TRY_AGAIN, Room, entry_to_json, shown_body
 from smart_redriver.oncall.status.waiting import Wait, Waits
 from smart_redriver.oncall.terminal.exits import Exit, Misused
 from smart_redriver.oncall.terminal.terminal import Verbatim
@@ -133,8 +133,9 @@ def _tell(
         session.terminal.table(titles, rows, right={2, 3, 4})
         if with_body:
             for case in some:
+                room = Room.on(session.terminal, f"redrive show {case.original_id} --whole")
                 say(f"--- {case.original_id}")
-                say(Verbatim(shown_body(case.letter.body)))
+                say(Verbatim(shown_body(room.beginning_of(case.letter.body))))
 
 
 def _wait(session: Session, case: Case, waits: Waits) -> Wait | None:

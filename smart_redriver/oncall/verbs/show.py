@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from smart_redriver.engine.config.targets import Origin, Target, TargetKind
-from smart_redriver.engine.messages.letter import Letter, bytes_of
+from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.reports.processing import ReceivedOutcome
 from smart_redriver.engine.triage.case import Case
@@ -32,6 +32,7 @@ from smart_redriver.oncall.letters.ledger_scan import find_entry
 from smart_redriver.oncall.letters.look import find
 from smart_redriver.oncall.letters.presentation import (
     NO_ERROR,
+    Room,
     belongs,
     entry_to_json,
     hidden_in_words,
@@ -41,7 +42,7 @@ from smart_redriver.oncall.letters.presentation import (
 from smart_redriver.oncall.status.waiting import Wait, Waits
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.table import folded_command, printable, printable_line
-from smart_redriver.oncall.terminal.terminal import Terminal, Verbatim
+from smart_redriver.oncall.terminal.terminal import Verbatim
 from smart_redriver.oncall.terminal.words import ago, stamp
 
 _LOOKED_FOR = (Status.PARKED, Status.RETURNED, Status.REDRIVEN, Status.FAILED)
@@ -166,8 +167,6 @@ _WHERE = {
 
 #: The most characters of a log line on a screen.
 _LONGEST_LINE = 400
-#: The most bytes that are shown of a body, an attribute or a stack trace.
-_MOST_BYTES = 16_384
 
 #: The place of a letter in a FIFO queue while its copy is out.
 _KEPT = "out, and at its place in the DLQ: a copy was sent to its source queue, and its outcome is not known yet"
@@ -188,38 +187,6 @@ class Wanted:
     logs: bool = False
     log_group: str | None = None
     whole: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
-    """The room for a text by others, in lines and bytes. None means no limit."""
-
-    rows: int | None = None
-    size: int | None = None
-
-    @classmethod
-    def on(cls, terminal: Terminal) -> Room:
-        """The room on one screen; a byte limit alone if the output is no terminal."""
-        rows, columns = terminal.rows, terminal.columns
-        screen = rows * columns if rows and columns else _MOST_BYTES
-        return cls(rows=rows, size=min(screen, _MOST_BYTES))
-
-    def beginning_of(self, text: str) -> str:
-        """The beginning that fits, and how many more bytes there are."""
-        shown = "".join(text.splitlines(keepends=True)[: self.rows])
-        if self.size is not None:
-            shown = shown.encode()[: self.size].decode(errors="ignore")
-        more = bytes_of(text) - bytes_of(shown)
-        if not more:
-            return text
-        ending = f"... {more:,} more bytes: --whole"
-        return "\n".join([*shown.splitlines(), ending])
-
-    def end_of(self, lines: list[str]) -> list[str]:
-        """The last lines, which name the error, and how many more lines come before."""
-        if self.rows is None or len(lines) <= self.rows:
-            return lines
-        return [f"... {len(lines) - self.rows:,} lines before: --whole", *lines[-self.rows :]]
 
 
 def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
