@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +17,7 @@ from smart_redriver.engine.config.backends import Stopped
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import FOR_MADE_QUEUES, FOR_SYNTH, Settings
 from smart_redriver.engine.errors import CallFailed, Fault, SettingsError
+from smart_redriver.engine.passes.next_turn import GIVES_WAY_FOR, is_next_turn_asked_for
 from smart_redriver.engine.passes.ports import Journal, Tools
 from smart_redriver.engine.passes.redrive_pass import Rhythm, run_invocation
 from smart_redriver.engine.report import Outcome, Report
@@ -206,6 +207,7 @@ class Process:
         self._pause = pause
         self._rhythm = Rhythm()
         self._looked_at: datetime | None = None
+        self._gives_way_until: datetime | None = None
         self._has_told_what_it_found = False
         self._owner = str(uuid4())
 
@@ -221,6 +223,8 @@ class Process:
             self._journal("process.stopped")
 
     def _is_due(self, now: datetime) -> bool:
+        if self._gives_way_until is not None and now < self._gives_way_until:
+            return False
         if self._looked_at is not None and self._connection.awaits_outcomes:
             return now >= self._looked_at + WHILE_OUT
         return self._rhythm.is_due(now)
@@ -255,11 +259,25 @@ class Process:
             workers=self._connection.workers,
         )
         deadline = self._clock() + LONGEST_VISIT
-        for report in run_invocation(tools, self._settings, deadline=deadline, pause=self._pause):
-            now = self._clock()
-            self._rhythm.looked(report, now)
-            self._tell(report, now)
-            self._connection.after_pass(tools, {})
+        passes = run_invocation(tools, self._settings, deadline=deadline, pause=self._pause)
+        with closing(passes):  # which gives the lease back
+            for report in passes:
+                now = self._clock()
+                self._rhythm.looked(report, now)
+                self._tell(report, now)
+                self._connection.after_pass(tools, {})
+                if self._is_asked_to_give_way(tools):
+                    self._gives_way_until = self._clock() + GIVES_WAY_FOR
+                    break
+
+    def _is_asked_to_give_way(self, tools: Tools) -> bool:
+        """Whether a person's command waits for the lease. A failure is logged, and the person waits longer."""
+        queue = tools.sources[0].name
+        try:
+            return is_next_turn_asked_for(self._memory, queue, self._owner, self._clock())
+        except CallFailed as failed:
+            self._tell_failed(failed)
+            return False
 
     def _tell(self, report: Report, now: datetime) -> None:
         """Leave the report where the command finds it. A failure of that is logged, and stops no pass."""

@@ -8,6 +8,8 @@ from datetime import timedelta
 import pytest
 
 from smart_redriver.engine.config.settings import Mode
+from smart_redriver.engine.model.circuit import Lease
+from smart_redriver.engine.passes.next_turn import is_next_turn_asked_for
 from smart_redriver.kafka.engine.records import NewRecord
 from smart_redriver.kafka.process import Configuration
 from tests.kafka.bench import Bench
@@ -637,6 +639,26 @@ def test_letters_at_one_offset_of_a_topic_that_was_made_anew_are_told_apart(desk
 
     assert ran.code == 2
     assert "is the beginning of 2 ids" in ran.err
+
+
+def test_a_command_that_waits_for_a_process_asks_it_for_the_lease(desk, bench):
+    bench.die("a")
+    memory, now = bench.memory(), bench.clock.now
+    held = Lease(owner="process", expires_at=now() + timedelta(seconds=100))
+    memory.acquire_lease(held, now())
+
+    def give_way():
+        if is_next_turn_asked_for(memory, "orders", "process", now()):
+            memory.release_lease(held)
+
+    desk.meanwhile = give_way
+    before = now()
+
+    parked = desk("park", "--all", "--yes", "--reason", "for now")
+
+    assert parked.code == 0
+    assert "is at work on this queue; waiting up to five minutes for it to end." in parked.err
+    assert now() - before <= timedelta(seconds=5)
 
 
 def _letters(desk):

@@ -2,6 +2,8 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +16,7 @@ from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import CallFailed, SettingsError
 from smart_redriver.engine.model.circuit import Lease
+from smart_redriver.engine.passes.next_turn import ask_for_next_turn
 from smart_redriver.kafka.engine.connection import DeadLetterTopic
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.process import Configuration, Process, ToldOnce
@@ -44,6 +47,8 @@ class Life:
         self.seconds_left = 0.0
         self.events: list[str] = []
         self.told: list[tuple[str, dict[str, Any]]] = []
+        #: What happens while the process pauses.
+        self.meanwhile: Callable[[StateStore], object] = lambda _: None
 
     def note(self, event, /, **fields):
         self.events.append(event)
@@ -52,17 +57,19 @@ class Life:
     def run(self, seconds, fails=lambda _: None, log=None, state="mine") -> None:
         bench, self.seconds_left = self.bench, seconds
         table = SqliteTable.open(self.file, bench.clock.time, is_made=True)
+        store = StateStore(table, "state", "orders")
 
         def pause(seconds):
             bench.clock.advance(seconds)
             self.seconds_left -= seconds
             bench.work(fails)
+            self.meanwhile(store)
             if self.seconds_left <= 0:
                 raise Stopped
 
         Process(
             DeadLetterTopic(log or bench.log, bench.place, bench.clock.now, state=state),
-            StateStore(table, "state", "orders"),
+            store,
             Settings(initial_window=20, base_delay_seconds=0),
             journal=self.note,
             clock=bench.clock.now,
@@ -202,6 +209,42 @@ def test_it_gives_its_lease_back_when_it_is_stopped(life):
     assert store.acquire_lease(Lease(owner="next", expires_at=clock.now()), clock.now())
     table.close()
     assert life.events[-1] == "process.stopped"
+
+
+class Person:
+    """Asks for the lease as a command does, has it for ten seconds, and comes again a minute later."""
+
+    def __init__(self, clock) -> None:
+        self._clock = clock
+        self._comes_at = clock.now()
+        self._lease: Lease | None = None
+        self.waited: list[float] = []
+
+    def __call__(self, store: StateStore) -> None:
+        now = self._clock.now()
+        if self._lease is not None:
+            if now >= self._comes_at - timedelta(seconds=60):
+                store.release_lease(self._lease)
+                self._lease = None
+        elif now >= self._comes_at:
+            lease = Lease(owner="person", expires_at=now + timedelta(seconds=90))
+            if store.acquire_lease(lease, now):
+                self.waited.append((now - self._comes_at).total_seconds())
+                self._lease, self._comes_at = lease, now + timedelta(seconds=70)
+            else:
+                ask_for_next_turn(store, "orders", lease.owner, now)
+
+
+def test_a_person_who_waits_gets_the_lease_after_the_pass_at_work(life):
+    """Commands waited for a minute and a half: the process kept its lease for two minutes of passes."""
+    life.bench.die(*(f"m{n}" for n in range(300)), keys=["a", "b", "c"])
+    life.meanwhile = person = Person(life.bench.clock)
+
+    life.run(1_200)
+
+    assert len(person.waited) > 5
+    assert max(person.waited) <= 15
+    assert Counter(life.bench.done) == Counter(b"m%d" % n for n in range(300))
 
 
 def test_a_broker_that_is_gone_for_minutes_costs_nothing_but_time(life):

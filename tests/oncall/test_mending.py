@@ -662,7 +662,7 @@ def test_a_lease_that_a_dead_pass_left_is_waited_for(desk: Desk) -> None:
     ran = desk("replay", "--all", "--yes")
 
     assert ran.code == 0
-    assert "Another pass or person is at work on this queue; waiting for it to end." in ran.err
+    assert "is at work on this queue; waiting up to five minutes for it to end." in ran.err
     assert desk.bodies(SOURCE) == ["a"]
 
 

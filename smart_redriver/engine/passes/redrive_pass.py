@@ -16,7 +16,7 @@ that it can bear.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -60,7 +60,7 @@ _WORTH_STARTING = timedelta(seconds=10)
 
 def run_invocation(
     tools: Tools, settings: Settings, *, deadline: datetime, pause: Callable[[float], None]
-) -> Iterator[Report]:
+) -> Generator[Report]:
     """Run passes until the schedule's next look is soon enough, and yield the report of each.
 
     The lease is given back before the last report is yielded. If that call fails, the report names it: the next passes

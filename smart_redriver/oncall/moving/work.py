@@ -24,6 +24,7 @@ from smart_redriver.engine.errors import CallFailed, EntryFault
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL
 from smart_redriver.engine.model.circuit import Lease
+from smart_redriver.engine.passes.next_turn import ask_for_next_turn
 from smart_redriver.engine.passes.ports import DeadLetters
 from smart_redriver.engine.passes.read import read_letters
 from smart_redriver.engine.passes.send_back import Forwarded, delete
@@ -72,9 +73,11 @@ def _acquired(session: Session, owner: str) -> Lease:
         lease = Lease(owner=owner, expires_at=now + LEASED_TIME + STOPPING_TIME)
         if session.store.acquire_lease(lease, now):
             return lease
+        if session.place.process is not None:
+            ask_for_next_turn(session.store, session.place.queue, owner, now)
         if not is_told:
             session.terminal.warn(
-                "Another pass or person is at work on this queue; waiting for it to end."
+                "Another pass or person is at work on this queue; waiting up to five minutes for it to end."
             )
             is_told = True
         session.sleep(_ASK_AGAIN_SECONDS)
