@@ -422,6 +422,19 @@ def test_a_drain_is_followed_while_the_process_works_it_off(desk, bench):
     assert len(bench.done) == len(set(bench.done)) == 30
 
 
+def test_a_drain_takes_no_letter_that_is_out_for_one_that_came(desk, bench):
+    """Letters in order keep their places while they are out: it said that as many had come."""
+    bench.die(*(f"m{n}" for n in range(30)))
+    bench.run_pass(mode=Mode.PAUSED)
+
+    desk.meanwhile = bench.run_pass
+    ran = desk("drain", "--yes", "--for", "1m")
+
+    assert bench.values("orders")[30:]
+    assert "30 left of 30" in ran.out
+    assert "meanwhile" not in ran.out
+
+
 @pytest.mark.parametrize("arguments", [("run", "--yes"), ("logs",)])
 def test_what_a_function_would_do_is_refused_and_says_what_does_it(desk, bench, arguments):
     bench.die("a")

@@ -210,13 +210,18 @@ def _expected(seen: Seen) -> str:
     return "not known. No letter is known to have succeeded."
 
 
-def gone_since(circuits: Iterable[Circuit], since: datetime) -> int:
-    """Count letters sent since then that are not known to be back, as far as the circuits remember."""
-    return sum(
-        sum(one.size - one.seen_again for one in circuit.judged if one.sent_at >= since)
-        + sum(one.size - one.seen_again for one in circuit.pending if one.sent_at >= since)
-        for circuit in circuits
-    )
+def gone_since(circuits: Iterable[Circuit], since: datetime, *, keeps_order: bool) -> int:
+    """Count letters sent since then that are not known to be in the DLQ, as far as the circuits remember.
+
+    `keeps_order`: a letter keeps its place in the DLQ until its outcome is known.
+    """
+    gone = 0
+    for circuit in circuits:
+        gone += sum(one.size - one.seen_again for one in circuit.judged if one.sent_at >= since)
+        pending = [one for one in circuit.pending if one.sent_at >= since]
+        gone += sum(one.size - one.seen_again for one in pending)
+        gone -= sum(one.unknown for one in pending) if keeps_order else 0
+    return gone
 
 
 def became_of(circuits: Iterable[Circuit], since: datetime) -> str:

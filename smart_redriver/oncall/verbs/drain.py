@@ -145,7 +145,9 @@ def _follow(session: Session, until: datetime, first: int, *, counted_at: dateti
         circuit = _in_words(states)
         facts = session.dead_letters.facts()
         circuits = _circuits(session)
-        left, gone = facts.depth, gone_since(circuits.values(), counted_at)
+        keeps_order = session.dead_letters.is_fifo
+        gone = gone_since(circuits.values(), counted_at, keeps_order=keeps_order)
+        left = facts.depth
         before, seen = seen, worst(headlines_of(session, circuits, facts))
         progress = _progress(session.clock() - counted_at, first, left, gone)
         is_news = before is None or seen.is_about != before.is_about
