@@ -1,8 +1,9 @@
 """Passes over a DLQ topic: redrive, hold, park; order by key; what arrives at the consumer; what the group commits."""
 
+import json
 from collections import Counter
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from smart_redriver.engine.config.settings import Mode
 from smart_redriver.engine.messages.letter import RedriveMetadata
 from smart_redriver.kafka.engine.letters import HELD_HEADER
-from smart_redriver.kafka.engine.records import Partition
+from smart_redriver.kafka.engine.records import NewRecord, Partition
 from tests.kafka.bench import Bench
 
 QUICK: dict[str, Any] = {"max_attempts": 1, "last_chance_seconds": 0, "base_delay_seconds": 0}
@@ -412,3 +413,29 @@ def test_headers_that_can_not_be_read_cost_no_letter():
 
     assert sorted(bench.done) == [b"a", b"b", b"c", b"d"]
     assert not bench.waiting
+
+
+@pytest.mark.parametrize("year", [1970, 9999])
+def test_a_time_that_nothing_can_be_added_to_stops_no_pass(bench, year):
+    """One record whose writer had given microseconds for milliseconds ended the process, each time that it began."""
+    bench.die("a", "b")
+    first = bench.log.in_topic(bench.place.dead_letters)[0]
+    strange = replace(first, at=datetime(year, 12, 31, tzinfo=UTC))
+    bench.log.records[first.position.partition][first.offset] = strange
+
+    bench.live()
+
+    assert sorted(bench.done) == [b"a", b"b"]
+    assert not bench.waiting
+
+
+@pytest.mark.parametrize("failed_at", ["9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00+12:00"])
+def test_a_time_in_an_envelope_that_is_none_in_utc_is_not_told(bench, failed_at):
+    """It ended the process, too."""
+    envelope = {"original_topic": "orders", "error_class": "X", "payload": "a"}
+    value = json.dumps({**envelope, "failed_at": failed_at}).encode()
+    bench.log.write([NewRecord(topic=bench.place.dead_letters, key=b"k", value=value)])
+
+    bench.live(steps=3)
+
+    assert bench.done == [b"a"]

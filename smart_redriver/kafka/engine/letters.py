@@ -36,6 +36,8 @@ _POSITION = re.compile(r".*-([0-9]+)-([0-9]+)-[0-9a-f]{16}")
 _UNFIT_FOR_IDS = re.compile(r"[^A-Za-z0-9_-]")
 #: How much of a topic's name is in an id, which has at most a hundred characters.
 _NAME_IN_ID = 40
+#: Writers set the times of records. These are the bounds of a letter's times, so that no pass fails to add to them.
+_EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 #: Hexadecimal digits of a message's digest at the end of its id.
 _DIGEST = 16
 
@@ -135,13 +137,14 @@ def dead_of(record: Record, topics: Set[str], home: str, *, keeps_order: bool, g
         place=(lies.partition.number, lies.offset),
         died_at=record.at,
     )
+    came_at = _in_bounds(held.died_at)
     letter = Letter(
         message_id=held.message_id,
         receipt_handle=held.message_id,
         body=text_of(message.value),
         attributes=_attributes(message),
-        sent_at=held.died_at,
-        failed_at=min(death.failed_at or held.died_at, held.died_at),
+        sent_at=came_at,
+        failed_at=min(_in_bounds(death.failed_at or came_at), came_at),
         group_id=group_of(message.key, topic) if keeps_order else None,
         source_arn=topic if topic in topics else None,
         metadata=metadata,
@@ -157,6 +160,10 @@ def dead_of(record: Record, topics: Set[str], home: str, *, keeps_order: bool, g
         place=held.place,
         is_traceable=failed_there is not None or metadata is not None,
     )
+
+
+def _in_bounds(moment: datetime) -> datetime:
+    return min(max(moment, _EARLIEST), _LATEST)
 
 
 def _failed_at(death: Death) -> Position | None:

@@ -355,9 +355,9 @@ def _moment(value: object) -> datetime | None:
     if isinstance(value, str):
         try:
             told = datetime.fromisoformat(value)
-        except ValueError:
+            return told.astimezone(UTC) if told.tzinfo else told.replace(tzinfo=UTC)
+        except (ValueError, OverflowError):
             return None
-        return told.astimezone(UTC) if told.tzinfo else told.replace(tzinfo=UTC)
     milliseconds = _whole(value)
     if milliseconds is None or milliseconds > _LATEST:
         return None
