@@ -209,6 +209,8 @@ class Process:
         self._looked_at: datetime | None = None
         self._gives_way_until: datetime | None = None
         self._has_told_what_it_found = False
+        self._has_taken_over = False
+        self._noted: Mapping[str, Any] = {}
         self._owner = str(uuid4())
 
     def run(self) -> None:
@@ -247,9 +249,32 @@ class Process:
     def _tell_failed(self, failed: CallFailed) -> None:
         self._journal("call.failed", call=failed.call, code=failed.code, detail=failed.detail)
 
+    def _take_over(self) -> None:
+        """Know what the process before has left out. A failure is logged: the ledger shows it later, or time does."""
+        self._has_taken_over = True
+        try:
+            if left := self._notes.load_pass():
+                _, self._noted = left
+                self._connection.take_over(self._noted, self._memory)
+        except CallFailed as failed:
+            self._tell_failed(failed)
+
+    def _note_for_next(self, now: datetime) -> None:
+        note = self._connection.note_for_next()
+        if note != self._noted:
+            self._notes.save_pass(note, now)
+            self._noted = note
+
+    @property
+    def _notes(self) -> StateStore:
+        """The store of the note for the process that follows: no topic's name has a "#"."""
+        return self._memory.of("#out")
+
     def _invocation(self) -> None:
         if not self._has_told_what_it_found:
             self._tell_what_it_found()
+        if not self._has_taken_over:
+            self._take_over()
         tools = Tools(
             **self._connection.parts(self._memory, self._clock),
             journal=self._journal,
@@ -264,8 +289,8 @@ class Process:
             for report in passes:
                 now = self._clock()
                 self._rhythm.looked(report, now)
-                self._tell(report, now)
                 self._connection.after_pass(tools, {})
+                self._tell(report, now)
                 if self._is_asked_to_give_way(tools):
                     self._gives_way_until = self._clock() + GIVES_WAY_FOR
                     break
@@ -285,6 +310,7 @@ class Process:
             return  # the holder of the lease reports
         try:
             self._memory.save_pass(report.to_json(), now)
+            self._note_for_next(now)
         except CallFailed as failed:
             self._tell_failed(failed)
 

@@ -139,3 +139,22 @@ def test_a_process_that_begins_anew_takes_no_message_for_done_that_may_have_come
     reports = [bench.run_pass() for _ in range(3)]
 
     assert [one.heard["succeeded"] for one in reports] == [0, 0, 0]
+
+
+def test_a_doubt_goes_on_with_the_next_process():
+    """The message that may have been a copy was redriven, and its position moved: nobody reads it again."""
+    bench = Bench(headers_of_death=nameless, keeps_headers=False, order="none")
+    bench.die("bad", *GOOD)
+    bench.run_pass()
+    bench.work(bad)
+    while bench.waiting:
+        bench.clock.advance(10)
+        bench.run_pass(initial_window=11)
+        bench.work()
+    note, memory = bench._process.note_for_next(), bench.memory()
+    bench.clock.advance(1)
+
+    bench.process().take_over(note, memory)
+    reports = [bench.run_pass() for _ in range(3)]
+
+    assert sum(one.heard["succeeded"] for one in reports) <= 1  # the one that went last

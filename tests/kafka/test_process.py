@@ -24,7 +24,7 @@ from smart_redriver.kafka.sqlite import SqliteTable
 from smart_redriver.oncall.cli import app
 from smart_redriver.oncall.terminal.exits import Misused
 from smart_redriver.oncall.verbs.run import run_forever
-from tests.kafka.bench import Bench
+from tests.kafka.bench import Bench, nameless
 from tests.kafka.desk import FILE
 
 KAFKA = {
@@ -209,6 +209,40 @@ def test_it_gives_its_lease_back_when_it_is_stopped(life):
     assert store.acquire_lease(Lease(owner="next", expires_at=clock.now()), clock.now())
     table.close()
     assert life.events[-1] == "process.stopped"
+
+
+@pytest.mark.parametrize("order", ["key", "none"])
+@pytest.mark.parametrize("headers", [None, nameless], ids=["named", "nameless"])
+def test_a_process_that_begins_anew_hears_at_once_of_what_was_out(tmp_path, order, headers):
+    """It took minutes, or more redrives: of records without headers it did not know when they had come, and without
+    an order no letter led it to what was out.
+    """
+    bench = Bench(headers_of_death=headers, keeps_headers=False, order=order)
+    life = Life(bench, tmp_path / "state")
+    bench.die("a", "b", "c")
+    life.run(1)
+    began = len(life.told)
+
+    life.run(5)
+
+    judged = [fields for event, fields in life.told[began:] if event == "batch.judged"]
+    assert [one["reason"] for one in judged] == ["3 of 3 succeeded"]
+
+
+@pytest.mark.parametrize("order", ["key", "none"])
+@pytest.mark.parametrize("lasts", [1, 10], ids=["after the note", "before the note"])
+def test_a_process_that_begins_anew_takes_nothing_for_done_that_may_have_come_back(
+    tmp_path, order, lasts
+):
+    bench = Bench(headers_of_death=nameless, keeps_headers=False, order=order)
+    life = Life(bench, tmp_path / "state")
+    bench.die("bad", "b", "c")
+    life.run(lasts, fails=lambda value: "Refused" if value == b"bad" else None)
+
+    life.run(5)
+
+    judged = [fields for event, fields in life.told if event == "batch.judged"]
+    assert "3 of 3 succeeded" not in [one["reason"] for one in judged]
 
 
 class Person:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import Settings
@@ -174,6 +175,14 @@ class DeadLetterTopic:
     def awaits_outcomes(self) -> bool:
         """Whether redriven messages are out."""
         return self._outcomes.has_some_out
+
+    def note_for_next(self) -> dict[str, Any]:
+        """See `Outcomes`."""
+        return self._outcomes.note_for_next()
+
+    def take_over(self, note: Mapping[str, Any], memory: Memory) -> None:
+        """See `Outcomes`."""
+        self._outcomes.take_over(note, memory)
 
     def parts(self, memory: Memory, clock: Callable[[], datetime]) -> Parts:
         """Adapters over the log."""

@@ -5,13 +5,14 @@ has committed past it, and it has not come back by a later look. That requires t
 After a record that can't be (no header says where its message was, and its metadata is gone), no success is reported
 for any message that was out at the time.
 
-The ledger's entries, as they are written and read, show which messages are out. Nothing else is stored.
+The ledger's entries, as they are written and read, show which messages are out. A process notes after each pass which
+these are, and how far it had read, for the process that follows.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -37,6 +38,12 @@ from smart_redriver.kafka.engine.shelf import Shelf
 #: Outcomes in one report.
 AT_ONCE = 500
 
+#: A number of records that was never read: the process before was not sure of a message.
+_MAY_BE_BACK = -1
+
+#: The most messages in a note: an item of a DynamoDB table has room for three times as many.
+MOST_NOTED = 1_000
+
 #: A message that the group does not commit past within this time is forgotten: time decides then.
 LONGEST_OUT = timedelta(days=1)
 
@@ -47,6 +54,7 @@ class Out:
 
     Attributes:
         untraceable: the number of records read before it was sent that have neither a position nor redrive metadata.
+        is_sure: the process before had read no such record since it was sent.
         has_left: the group is done with it, but such a record came meanwhile, which may be this message.
 
     """
@@ -55,6 +63,7 @@ class Out:
     partition: Partition
     offset: int
     untraceable: int
+    is_sure: bool = False
     has_left: bool = False
 
 
@@ -70,6 +79,8 @@ class Outcomes:
         self._clock = clock
         self._out: dict[str, Out] = {}
         self._told: set[str] = set()
+        #: What the process before had noted as out, and whether it was sure: see `Out`.
+        self._noted: Mapping[str, bool] = {}
         self._began_at = clock()
 
     @property
@@ -80,6 +91,26 @@ class Outcomes:
     def copy_has_left(self, kept_id: str) -> bool:
         """Whether the group is done with the copy of a letter that keeps its place, but the outcome can't be known."""
         return any(one.has_left and one.entry.kept_id == kept_id for one in self._out.values())
+
+    def note_for_next(self) -> dict[str, Any]:
+        """A note for the next process on what is out; empty if nothing is."""
+        if not self._out:
+            return {}
+        some = list(self._out.items())[:MOST_NOTED]
+        return {
+            "letters": [one.entry.original_id for _, one in some],
+            "out": {at: not self._may_be_back(one) for at, one in some},
+            "read": {str(one.number): at for one, at in self._shelf.read_to().items()},
+        }
+
+    def take_over(self, note: Mapping[str, Any], memory: Memory) -> None:
+        """Know what was out when the process before noted it. Before the first look. Raises CallFailed."""
+        known = memory.read_ledger(note.get("letters", ()))
+        topic = self._place.dead_letters
+        read = note.get("read", {}).items()
+        self._shelf.read_before = {Partition(topic, int(number)): at for number, at in read}
+        self._noted = dict(note.get("out", {}))
+        self.note(known.entries.values())
 
     def note(self, entries: Iterable[Entry]) -> None:
         """Note entries of the ledger."""
@@ -102,12 +133,16 @@ class Outcomes:
                 entry=entry,
                 partition=Partition(entry.queue, number),
                 offset=offset,
-                untraceable=self._shelf.untraceable if self._sent_it(entry) else 0,
+                untraceable=self._untraceable_before(entry),
+                is_sure=self._noted.get(entry.current_id, False),
             )
 
-    def _sent_it(self, entry: Entry) -> bool:
-        """Whether this process sent it: for others' messages, it may have read records that came later."""
-        return entry.last_redrive is not None and entry.last_redrive >= self._began_at
+    def _untraceable_before(self, entry: Entry) -> int:
+        """See `Out`. For others' messages, this process may have read records that came later."""
+        is_ours = entry.last_redrive is not None and entry.last_redrive >= self._began_at
+        if is_ours:
+            return self._shelf.untraceable
+        return 0 if self._noted.get(entry.current_id, True) else _MAY_BE_BACK
 
     def receive(self, *, hidden_for: timedelta) -> list[OutcomeMessage]:  # noqa: ARG002
         """The next report with what is known now; none at the end. Raises CallFailed."""
@@ -154,12 +189,17 @@ class Outcomes:
                 ended.append((one.entry, back))
                 continue
             is_over = has_read_all and self._is_done_with(one, committed, now)
-            one.has_left = is_over and one.untraceable != self._shelf.untraceable
+            one.has_left = is_over and self._may_be_back(one)
             if is_over and not one.has_left:
                 ended.append((one.entry, None))
             elif now - (one.entry.last_redrive or now) > LONGEST_OUT:
                 del self._out[at]
         return ended
+
+    def _may_be_back(self, one: Out) -> bool:
+        """Whether a record came since it was sent that can't be recognised."""
+        before = self._shelf.untraceable_before if one.is_sure else one.untraceable
+        return before != self._shelf.untraceable
 
     def _committed(self) -> dict[Partition, int]:
         """The group's committed offsets in the topics of messages that are out."""

@@ -130,6 +130,9 @@ class Shelf:
         self._turn = 0
         #: The number of records so far that could not be recognised as a redrive's: see `Dead.is_traceable`.
         self.untraceable = 0
+        #: Where the process before had read to, and the number of those that it had read.
+        self.read_before: Mapping[Partition, int] = {}
+        self.untraceable_before = 0
         #: The number of letters that came to the DLQ topic so far, by the topic that they belong to.
         self.arrived: Counter[str] = Counter()
         #: The number of those that no re-driver had sent.
@@ -160,6 +163,10 @@ class Shelf:
         order = sorted(self._groups, key=lambda one: (self._turns.get(one, 0), places[one]))
         self._ready = dict.fromkeys(order)
         return self.has_read_all
+
+    def read_to(self) -> dict[Partition, int]:
+        """Where to read on in the DLQ topic."""
+        return self._starts(self._place.dead_letters)
 
     def unread(self) -> int:
         """The most records that may still be unread. Raises CallFailed."""
@@ -325,6 +332,8 @@ class Shelf:
                 self.arrived[topic] += 1
                 self.arrived_live[topic] += dead.letter.metadata is None
                 self.untraceable += not dead.is_traceable
+                is_old = offset < self.read_before.get(partition, 0)
+                self.untraceable_before += is_old and not dead.is_traceable
         slot.positions.add(position)
 
     def _drop(self, slot: Slot) -> None:
