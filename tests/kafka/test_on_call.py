@@ -124,6 +124,31 @@ def test_show_has_own_headers_and_the_death(desk, bench):
     assert told["message"]["attributes"]["ErrorType"]["StringValue"] == "Boom"
 
 
+def test_show_has_the_key(desk, bench):
+    """Only a digest was shown, by which nobody finds a customer's messages."""
+    bench.die("a", keys=["customer 7"])
+    (letter,) = desk("letters", "--json").json["letters"]
+
+    told = desk("show", letter["message_id"])
+
+    assert "    Key (String): customer 7\n" in told.out
+
+
+def test_headers_count_once_towards_the_size_of_a_letter(desk, bench, tmp_path):
+    """A letter with large headers was refused once it was edited, for twice their size."""
+    record = NewRecord(topic="orders", key=b"k", value=b"v", headers=(("large", b"h" * 600_000),))
+    bench.log.write([record])
+    bench.work(lambda _: "Boom")
+    (letter,) = desk("letters", "--json").json["letters"]
+
+    kept = str(tmp_path / "kept")
+    ran = desk("edit", "--all", "--from-dlq", "--with", "echo w", "--export", kept, "--yes")
+
+    assert letter["bytes"] == record.size
+    assert ran.code == 0, ran.said
+    assert bench.values("orders")[1:] == [b"w"]
+
+
 def test_letters_shows_the_beginnings_of_large_bodies_and_what_shows_all_of_one(desk, bench):
     """`letters --body` sent twenty megabytes to a terminal."""
     bench.die("a" * 1_000_000, "b")
@@ -311,6 +336,20 @@ def test_an_export_leaves_them_where_they_are(desk, bench, tmp_path):
     assert _status(desk)["depths"]["parked"] == 2
 
 
+def test_a_file_without_keys_is_imported(desk, bench, tmp_path):
+    desk.park("a")
+    file = tmp_path / "kept.jsonl"
+    assert desk("delete", "--all", "--yes", "--export", str(file)).code == 0
+    line = json.loads(file.read_text())
+    del line["attributes"]["Key"]
+    file.write_text(json.dumps(line) + "\n")
+
+    ran = desk("import", str(file), "--to", "source", "--yes")
+
+    assert ran.code == 0, ran.said
+    assert bench.values("orders") == [b"a", b"a"]
+
+
 @pytest.mark.parametrize("from_dlq", [False, True])
 def test_an_edited_copy_has_its_key_and_headers_and_undo_reverts_it(
     desk, bench, tmp_path, from_dlq
@@ -336,11 +375,14 @@ def test_an_edited_copy_has_its_key_and_headers_and_undo_reverts_it(
     assert bench.log.in_topic("orders")[-1].value == b'{"n":1}'
 
 
-def test_what_is_told_of_the_death_can_not_be_edited_away(desk, bench, tmp_path, monkeypatch):
-    desk.park("a")
+@pytest.mark.parametrize("change", ["s/Boom/Bang/", "s/customer/client/"])
+def test_what_is_told_of_key_and_death_can_not_be_edited_away(
+    desk, bench, tmp_path, monkeypatch, change
+):
+    desk.park("a", keys=["customer"])
     (letter,) = desk("parked", "--list", "--json").json["letters"]
     editor = tmp_path / "editor"
-    editor.write_text("#!/bin/sh\nsed -i s/Boom/Bang/ $1\n")
+    editor.write_text(f"#!/bin/sh\nsed -i {change} $1\n")
     editor.chmod(0o755)
     monkeypatch.setenv("VISUAL", str(editor))
 

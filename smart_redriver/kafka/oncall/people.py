@@ -40,6 +40,9 @@ from smart_redriver.kafka.engine.shelf import FEW, Shelf
 #: The attribute that a letter in a file has in addition to those shown: its record as JSON.
 RECORD = "Record"
 
+#: The attribute that shows a message's key.
+KEY = "Key"
+
 #: The topics are read again after this time, because passes work on them, too.
 FRESH_FOR = timedelta(seconds=5)
 
@@ -289,13 +292,20 @@ class PeoplesSource(TopicSource):
 
 
 def as_shown(dead: Dead) -> Letter:
-    """A letter with its message's own headers as attributes, together with facts about its death."""
-    return replace(dead.letter, attributes=_shown(dead))
+    """A letter with its message's own headers as attributes, together with facts about it."""
+    letter = replace(dead.letter, attributes=_shown(dead), extra_bytes=0)
+    return replace(letter, extra_bytes=dead.message.size - letter.size)
 
 
 def _shown(dead: Dead) -> dict[str, Attribute]:
     own = {name: _attribute(value) for name, value in dead.message.headers}
-    return {**own, **dead.letter.attributes}
+    return {**own, **_facts(dead)}
+
+
+def _facts(dead: Dead) -> dict[str, Attribute]:
+    """Attributes that are no headers of the message: its key, and how it died."""
+    key = dead.message.key
+    return ({} if key is None else {KEY: _attribute(key)}) | dict(dead.letter.attributes)
 
 
 def _attribute(value: bytes | None) -> Attribute:
@@ -308,10 +318,13 @@ def _attribute(value: bytes | None) -> Attribute:
 def _changed(dead: Dead, letter: Letter) -> Message:
     """The edited message; the same message if nobody edited it. Raises CallFailed."""
     message, shown = dead.message, _shown(dead)
-    now = {k: v for k, v in letter.attributes.items() if k not in (RECORD, METADATA_ATTRIBUTE)}
+    facts = _facts(dead)
+    # Files of earlier versions have no key.
+    now = {name: one for name, one in facts.items() if name == KEY}
+    now |= {k: v for k, v in letter.attributes.items() if k not in (RECORD, METADATA_ATTRIBUTE)}
     changed = {name for name in shown.keys() | now.keys() if shown.get(name) != now.get(name)}
-    if told := sorted(changed & dead.letter.attributes.keys()):
-        detail = f"{', '.join(told)}: told of its death, and no header of the message"
+    if told := sorted(changed & facts.keys()):
+        detail = f"{', '.join(told)}: told of its key or its death, and no header of the message"
         raise CallFailed("RewriteLetter", "NoHeader", detail)
     if letter.body != text_of(message.value):
         message = replace(message, value=_bytes(letter.body))
