@@ -144,6 +144,7 @@ def test_a_topic_that_is_not_there_is_refused(log):
         log.partitions("nowhere")
 
     assert failed.value.code == "UNKNOWN_TOPIC_OR_PART"
+    assert "nowhere" in failed.value.detail  # of four topics, that one is missing
 
 
 def test_a_partition_that_is_not_there_is_refused_and_the_others_are_written(log, topic):

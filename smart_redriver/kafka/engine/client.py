@@ -70,14 +70,15 @@ _GONE = frozenset(
 )
 
 
-def failed_call(call: str, error: KafkaError) -> CallFailed:
-    """Return the failed call for an error of Kafka."""
+def failed_call(call: str, error: KafkaError, topic: str = "") -> CallFailed:
+    """Return the failed call for an error of Kafka, with the name of the topic if one is given."""
     code = error.code()
+    detail = f"{topic}: {error.str()}" if topic else error.str()
     if name := _OF_CONTENT.get(code):
-        return CallFailed(call, name, error.str())
+        return CallFailed(call, name, detail)
     is_passing = code in _NO_ANSWER or error.retriable()
     name = "NoAnswer" if is_passing and code not in _GONE else error.name()
-    return CallFailed(call, name, error.str())
+    return CallFailed(call, name, detail)
 
 
 def _client(service: str) -> Any:
@@ -87,11 +88,11 @@ def _client(service: str) -> Any:
 
 
 @contextmanager
-def _naming(call: str) -> Iterator[None]:
+def _naming(call: str, topic: str = "") -> Iterator[None]:
     try:
         yield
     except KafkaException as raised:
-        raise failed_call(call, raised.args[0]) from raised
+        raise failed_call(call, raised.args[0], topic) from raised
 
 
 class KafkaLog:
@@ -134,17 +135,17 @@ class KafkaLog:
     def partitions(self, topic: str) -> int:
         """See `Log`."""
         self._serve(self._reader)
-        with _naming("DescribeTopic"):
+        with _naming("DescribeTopic", topic):
             told = self._reader.list_topics(topic, timeout=PATIENCE).topics[topic]
         if told.error is not None:
-            raise failed_call("DescribeTopic", told.error)
+            raise failed_call("DescribeTopic", told.error, topic)
         return len(told.partitions)
 
     def bounds(self, topic: str) -> dict[Partition, tuple[int, int]]:
         """See `Log`."""
         known = {}
         for number in range(self.partitions(topic)):
-            with _naming("ListOffsets"):
+            with _naming("ListOffsets", topic):
                 first, end = self._reader.get_watermark_offsets(
                     TopicPartition(topic, number), timeout=PATIENCE
                 )
@@ -157,12 +158,12 @@ class KafkaLog:
             TopicPartition(topic, number, int(at.timestamp() * 1000))
             for number in range(self.partitions(topic))
         ]
-        with _naming("ListOffsets"):
+        with _naming("ListOffsets", topic):
             told = self._reader.offsets_for_times(asked, timeout=PATIENCE)
         ends = self.bounds(topic) if any(one.offset == OFFSET_END for one in told) else {}
         for one in told:
             if one.error is not None:
-                raise failed_call("ListOffsets", one.error)
+                raise failed_call("ListOffsets", one.error, topic)
         return sum(
             ends[Partition(topic, one.partition)][1] if one.offset == OFFSET_END else one.offset
             for one in told
@@ -184,11 +185,11 @@ class KafkaLog:
         if consumer is None:
             consumer = self._groups[group] = self._consumer(group)
         self._serve(consumer)
-        with _naming("FetchOffsets"):
+        with _naming("FetchOffsets", topic):
             told = consumer.committed(asked, timeout=PATIENCE)
         for one in told:
             if one.error is not None:
-                raise failed_call("FetchOffsets", one.error)
+                raise failed_call("FetchOffsets", one.error, topic)
         return [one for one in told if one.offset not in (OFFSET_INVALID, None) and one.offset >= 0]
 
     def commit(self, group: str, offsets: Mapping[Partition, int], note: str = "") -> None:
@@ -201,7 +202,7 @@ class KafkaLog:
             told = self._reader.commit(offsets=wanted, asynchronous=False)
         for one in told or ():
             if one.error is not None:
-                raise failed_call("CommitOffsets", one.error)
+                raise failed_call("CommitOffsets", one.error, one.topic)
 
     def read(self, start: Mapping[Partition, int], limit: int) -> Reading:
         """See `Log`. Silence does not mean the end: only the broker's own answer does."""
@@ -248,7 +249,7 @@ class KafkaLog:
             # Behind gaps of a compacted topic, or of transactions.
             after[at] = max(after[at], message.offset() or 0)
         elif not error.retriable() and error.code() not in _NO_ANSWER:
-            raise failed_call("Fetch", error)
+            raise failed_call("Fetch", error, at.topic)
 
     def write(self, records: Sequence[NewRecord]) -> list[Position | CallFailed]:
         """See `Log`. An answer about a record is about that record alone.
@@ -348,7 +349,7 @@ def _noting(
         if error is not None and error.code() in _PURGED:
             return  # the flush raises the producer's error
         if error is not None:
-            written[number] = failed_call("Produce", error)
+            written[number] = failed_call("Produce", error, message.topic() or "")
         elif offset is None:
             # Any other place would be another record's.
             written[number] = CallFailed("Produce", "NoAnswer", "nobody said where it was written")
