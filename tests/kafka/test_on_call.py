@@ -696,6 +696,28 @@ def test_letters_at_one_offset_of_a_topic_that_was_made_anew_are_told_apart(desk
     assert "is the beginning of 2 ids" in ran.err
 
 
+def test_a_command_does_not_take_out_again_what_another_took_while_it_waited(desk, bench):
+    """It wrote a second note on each letter, and said that it had removed left-over copies."""
+    desk.park("a", "b")
+    memory, now = bench.memory(), bench.clock.now
+    held = Lease(owner="another", expires_at=now() + timedelta(seconds=100))
+    memory.acquire_lease(held, now())
+
+    def another():
+        desk.meanwhile = lambda: None
+        memory.release_lease(held)
+        assert desk("delete", "--all", "--yes", "--export", str(desk.state) + ".gone").code == 0
+
+    desk.meanwhile = another
+
+    ran = desk("replay", "--all", "--yes")
+
+    notes = [one for one in bench.log.in_topic(bench.place.parked) if one.value is None]
+    assert len(notes) == 2
+    assert "left-over" not in ran.said
+    assert "Replayed 0 letters." in ran.said
+
+
 def test_a_command_that_waits_for_a_process_asks_it_for_the_lease(desk, bench):
     bench.die("a")
     memory, now = bench.memory(), bench.clock.now

@@ -80,7 +80,7 @@ class Topics:
             return self._looked_at
 
     def look_again(self) -> None:
-        """Always read on at the next look, because something was written."""
+        """Always read on at the next look, because somebody may have written something."""
         self._looked_at = None
 
     def _understand_parked(self) -> None:

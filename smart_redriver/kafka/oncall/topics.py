@@ -180,6 +180,10 @@ class TopicStore:
         """Count all letters. If there is no room for some, their records are counted."""
         return self._of(dlq=dlq).facts()
 
+    def read_anew(self) -> None:
+        """Read on at the next look, however recent the last one is."""
+        self.topics.look_again()
+
     def keep(
         self, letters: Sequence[Letter], *, dlq: bool
     ) -> tuple[list[Letter], list[EntryFault]]:

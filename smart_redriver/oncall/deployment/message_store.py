@@ -101,6 +101,10 @@ class MessageStore(Protocol):
         """Return the facts of the DLQ or the parking lot. An exact number of letters may take longer."""
         ...
 
+    def read_anew(self) -> None:
+        """Forget what was read: until a command got the lease, others may have taken letters."""
+        ...
+
     def keep(
         self, letters: Sequence[Letter], *, dlq: bool
     ) -> tuple[list[Letter], list[EntryFault]]:

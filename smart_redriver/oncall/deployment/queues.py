@@ -102,6 +102,9 @@ class Queues:
         """Keep the messages: there is nothing more to a letter."""
         return list(letters), []
 
+    def read_anew(self) -> None:
+        """Do nothing: each receive asks the queue."""
+
     def remove(self, letters: Sequence[Letter], *, dlq: bool) -> list[EntryFault]:
         """Delete messages."""
         return (self.dead_letters if dlq else self.parking_lot).delete(letters)

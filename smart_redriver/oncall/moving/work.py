@@ -55,6 +55,7 @@ def leased_work(session: Session, owner: str) -> Iterator[datetime]:
     """Wait for the lease, hold it, and yield the time when work has to stop. Raises Refused and CallFailed."""
     lease = _acquired(session, owner)
     try:
+        session.letter_store.read_anew()
         yield lease.expires_at - STOPPING_TIME
     finally:
         try:

@@ -251,6 +251,9 @@ class Tables:
         """Return letters with their whole rows."""
         return self._table(dlq=dlq).keep(letters)
 
+    def read_anew(self) -> None:
+        """Do nothing: each receive asks the table."""
+
     def remove(self, letters: Sequence[Letter], *, dlq: bool) -> list[EntryFault]:
         """Delete rows."""
         return self._table(dlq=dlq).remove(letters)
