@@ -340,6 +340,17 @@ def test_all_that_is_wrong_in_the_file_is_told_at_once(tables, named):
     assert {fault.setting for fault in error.value.faults} == named
 
 
+@pytest.mark.parametrize("servers", ["[::1]:9092", "[2001:db8::7]:9092,broker-2:9092"])
+def test_a_broker_may_be_named_by_its_address(servers):
+    assert Configuration.read({"kafka": KAFKA | {"servers": servers}, "state": STATE})
+
+
+@pytest.mark.parametrize("servers", ["::1:9092", "[::1]", "[broker]:9092", "a:1,", "a:1 ,b:2"])
+def test_no_other_text_names_brokers(servers):
+    with pytest.raises(SettingsError):
+        Configuration.read({"kafka": KAFKA | {"servers": servers}, "state": STATE})
+
+
 def test_a_setting_that_there_is_not_is_told_with_what_was_given():
     tables = {"kafka": KAFKA, "state": STATE, "settings": {"max_rat": 7}}
 

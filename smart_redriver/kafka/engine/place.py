@@ -17,7 +17,9 @@ from smart_redriver.kafka.engine.shapes import TOPIC
 _TOPIC_NAME = "a topic's name: at most 249 letters, digits, dots, hyphens and underscores"
 T = TypeVar("T")
 
-_SERVERS = re.compile(r"[^\s,:]+:[0-9]{1,5}(,[^\s,:]+:[0-9]{1,5})*")
+#: A name or an address of one broker. IPv6 is in brackets.
+_SERVER = r"([^\s,:\[\]]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}"
+_SERVERS = re.compile(f"{_SERVER}(,{_SERVER})*")
 _SECRET = re.compile(r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:\S+")
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]+")
 _LONGEST_TO_FAIL = 7 * 86_400
