@@ -209,7 +209,6 @@ class Process:
         self._looked_at: datetime | None = None
         self._gives_way_until: datetime | None = None
         self._has_told_what_it_found = False
-        self._has_taken_over = False
         self._noted: Mapping[str, Any] = {}
         self._owner = str(uuid4())
 
@@ -250,12 +249,12 @@ class Process:
         self._journal("call.failed", call=failed.call, code=failed.code, detail=failed.detail)
 
     def _take_over(self) -> None:
-        """Know what the process before has left out. A failure is logged: the ledger shows it later, or time does."""
-        self._has_taken_over = True
+        """Know what another process has left out. A failure is logged: the ledger shows it later, or time does."""
         try:
-            if left := self._notes.load_pass():
-                _, self._noted = left
-                self._connection.take_over(self._noted, self._memory)
+            _, note = self._notes.load_pass() or (None, {})
+            if note != self._noted:
+                self._connection.take_over(note, self._memory)
+                self._noted = note
         except CallFailed as failed:
             self._tell_failed(failed)
 
@@ -267,14 +266,13 @@ class Process:
 
     @property
     def _notes(self) -> StateStore:
-        """The store of the note for the process that follows: no topic's name has a "#"."""
+        """The store of the note for a process that follows: no topic's name has a "#"."""
         return self._memory.of("#out")
 
     def _invocation(self) -> None:
         if not self._has_told_what_it_found:
             self._tell_what_it_found()
-        if not self._has_taken_over:
-            self._take_over()
+        self._take_over()
         tools = Tools(
             **self._connection.parts(self._memory, self._clock),
             journal=self._journal,

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from smart_redriver.kafka.engine.connection import DeadLetterTopic
 from smart_redriver.kafka.engine.records import NewRecord
 from tests.kafka.bench import Bench, nameless
 
@@ -157,4 +158,26 @@ def test_a_doubt_goes_on_with_the_next_process():
     bench.process().take_over(note, memory)
     reports = [bench.run_pass() for _ in range(3)]
 
+    assert sum(one.heard["succeeded"] for one in reports) <= 1  # the one that went last
+
+
+def test_a_later_note_takes_back_what_an_earlier_one_was_sure_of():
+    bench = Bench(headers_of_death=nameless, keeps_headers=False, order="none")
+    bench.die("bad", *GOOD)
+    bench.run_pass()
+    sure, memory = bench._process.note_for_next(), bench.memory()
+    bench.clock.advance(1)
+    stands_by = DeadLetterTopic(bench.log, bench.place, bench.clock.now)
+    stands_by.take_over(sure, memory)
+    bench.work(bad)
+    while bench.waiting:
+        bench.clock.advance(10)
+        bench.run_pass(initial_window=11)
+        bench.work()
+    doubtful = bench._process.note_for_next()
+
+    stands_by.take_over(doubtful, memory)
+    reports = [bench.run_pass(process=stands_by) for _ in range(3)]
+
+    assert all(sure["out"].values())
     assert sum(one.heard["succeeded"] for one in reports) <= 1  # the one that went last

@@ -230,6 +230,26 @@ def test_a_process_that_begins_anew_hears_at_once_of_what_was_out(tmp_path, orde
 
 
 @pytest.mark.parametrize("order", ["key", "none"])
+def test_a_process_that_stood_by_hears_of_what_the_other_had_out(tmp_path, order):
+    bench = Bench(order=order)
+    other, life = (Life(bench, tmp_path / "state") for _ in range(2))
+
+    def work(_store):
+        life.meanwhile = lambda _: None
+        bench.die("a", "b", "c")
+        other.run(1)
+
+    life.meanwhile = work
+
+    life.run(400)
+
+    assert "letter.redriven" in other.events
+    assert "letter.redriven" not in life.events
+    judged = [fields for event, fields in life.told if event == "batch.judged"]
+    assert [one["reason"] for one in judged] == ["3 of 3 succeeded"]
+
+
+@pytest.mark.parametrize("order", ["key", "none"])
 @pytest.mark.parametrize("lasts", [1, 10], ids=["after the note", "before the note"])
 def test_a_process_that_begins_anew_takes_nothing_for_done_that_may_have_come_back(
     tmp_path, order, lasts

@@ -104,12 +104,19 @@ class Outcomes:
         }
 
     def take_over(self, note: Mapping[str, Any], memory: Memory) -> None:
-        """Know what was out when the process before noted it. Before the first look. Raises CallFailed."""
+        """Know what was out when another process noted it. Raises CallFailed.
+
+        After the first look, nothing is sure if a record came that can't be recognised.
+        """
         known = memory.read_ledger(note.get("letters", ()))
         topic = self._place.dead_letters
         read = note.get("read", {}).items()
         self._shelf.read_before = {Partition(topic, int(number)): at for number, at in read}
         self._noted = dict(note.get("out", {}))
+        for at, one in self._out.items():
+            one.is_sure = self._noted.get(at, False)
+            if not self._noted.get(at, True):
+                one.untraceable = _MAY_BE_BACK
         self.note(known.entries.values())
 
     def note(self, entries: Iterable[Entry]) -> None:
@@ -139,10 +146,11 @@ class Outcomes:
 
     def _untraceable_before(self, entry: Entry) -> int:
         """See `Out`. For others' messages, this process may have read records that came later."""
+        is_sure = self._noted.get(entry.current_id)
+        if is_sure is not None:
+            return 0 if is_sure else _MAY_BE_BACK
         is_ours = entry.last_redrive is not None and entry.last_redrive >= self._began_at
-        if is_ours:
-            return self._shelf.untraceable
-        return 0 if self._noted.get(entry.current_id, True) else _MAY_BE_BACK
+        return self._shelf.untraceable if is_ours else 0
 
     def receive(self, *, hidden_for: timedelta) -> list[OutcomeMessage]:  # noqa: ARG002
         """The next report with what is known now; none at the end. Raises CallFailed."""
