@@ -41,9 +41,9 @@ def failed(
 
 
 def recovered(
-    causes: tuple[CauseCircuit, ...], *sent: datetime, now: datetime = NOW
+    causes: tuple[CauseCircuit, ...], *times: datetime, now: datetime = NOW
 ) -> tuple[CauseCircuit, ...]:
-    return with_successes(causes, {DECLINED: sent}, now)
+    return with_successes(causes, {DECLINED: times}, now)
 
 
 def held(**changes: Any) -> CauseCircuit:
@@ -114,13 +114,13 @@ def test_a_held_cause_is_not_held_anew() -> None:
 # What ends it.
 
 
-def test_a_letter_that_was_sent_while_its_cause_was_held_and_succeeds_ends_that() -> None:
+def test_a_letter_that_succeeds_while_its_cause_is_held_ends_that() -> None:
     (one,) = recovered((held(),), ago(minutes=2))
 
     assert (one.is_held, one.canary_id, one.canaries_failed) == (False, None, 0)
 
 
-def test_one_that_was_sent_before_does_not() -> None:
+def test_one_that_succeeded_before_does_not() -> None:
     (one,) = recovered((held(),), ago(hours=2))
 
     assert one.is_held
@@ -128,7 +128,7 @@ def test_one_that_was_sent_before_does_not() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "is_held"), [(-1, True), (0, False), (1, False)])
-def test_one_that_was_sent_in_the_second_in_which_it_was_held_ends_it(
+def test_one_that_succeeds_in_the_second_in_which_it_was_held_ends_it(
     seconds: int, is_held: bool
 ) -> None:
     (one,) = recovered((held(),), ago(hours=1, seconds=-seconds))
@@ -136,7 +136,7 @@ def test_one_that_was_sent_in_the_second_in_which_it_was_held_ends_it(
     assert one.is_held == is_held
 
 
-def test_one_of_several_that_was_sent_since_is_enough() -> None:
+def test_one_of_several_that_succeeded_since_is_enough() -> None:
     (one,) = recovered((held(),), ago(hours=2), ago(minutes=2))
 
     assert not one.is_held

@@ -122,11 +122,9 @@ def test_the_causes_of_a_batch_are_counted_at_each_letters_first_failed_try() ->
 
 
 def test_a_letter_that_succeeds_after_a_failed_try_speaks_for_its_cause() -> None:
-    entry = an_entry(last_redrive=ago(minutes=1))
+    processed = heard(a_failure(1), an_outcome(receive_count=2))
 
-    processed = heard(a_failure(1), an_outcome(receive_count=2), entries=ledger(entry))
-
-    assert processed.recovered == {(QUEUE, "Declined"): [ago(minutes=1)]}
+    assert processed.recovered == {(QUEUE, "Declined"): [NOW]}
     assert of_batch(processed) == Heard(succeeded=1, tries=1, causes=DECLINED)
 
 

@@ -126,16 +126,16 @@ class CauseCircuit:
 def with_successes(
     causes: Sequence[CauseCircuit], recovered: Mapping[str, Sequence[datetime]], now: datetime
 ) -> tuple[CauseCircuit, ...]:
-    """The circuits after letters that had failed before succeeded; `recovered` says by cause when each was sent.
+    """The circuits after letters that had failed before succeeded; `recovered` says by cause when each did.
 
-    A success that was sent after its cause was held ends the hold: what the letters need is up again.
+    A success since its cause is held ends the hold: what the letters need is up again.
     """
     known = {one.cause: one for one in causes}
-    for cause, sent in recovered.items():
+    for cause, times in recovered.items():
         before = _counted(known, cause, now)
-        if before.held_since is not None and max(sent) >= before.held_since:
+        if before.held_since is not None and max(times) >= before.held_since:
             before = CauseCircuit(cause=cause)
-        known[cause] = replace(before, succeeded=before.succeeded + len(sent), counted_at=now)
+        known[cause] = replace(before, succeeded=before.succeeded + len(times), counted_at=now)
     return kept(known.values(), now)
 
 

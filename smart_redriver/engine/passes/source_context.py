@@ -316,7 +316,7 @@ class SourceContext:
         """Note what the consumer has reported on the batches that are out, and on the letters of a cause."""
         name = self.source.name
         told = {batch: one for (queue, batch), one in processed.heard.items() if queue == name}
-        recovered = {c: sent for (queue, c), sent in processed.recovered.items() if queue == name}
+        recovered = {c: at for (queue, c), at in processed.recovered.items() if queue == name}
         circuit = self.circuit
         if told:
             circuit = judging.note_reports(circuit, told, self.settings, now, self.roll)

@@ -53,7 +53,7 @@ class ProcessedReports:
         entries: the ledger's entries afterwards, by original id.
         details: the outcome that is worth keeping in full, by original id: how a letter failed for good.
         heard: what was reported, by queue and batch.
-        recovered: when letters that succeeded after failing were sent, by queue and cause of the failure.
+        recovered: when letters succeeded after failing, by queue and cause of the failure.
         live: when a message that was never redriven was last reported as done, by queue: its consumer, which had
             failed, works again.
         counts: outcomes by result, or by the reason for leaving them out.
@@ -160,9 +160,8 @@ def _process(
         processed.heard[key] = known + _share(
             entry, changed, outcome.result, is_canary or entry.is_suspect
         )
-    if outcome.result is Result.SUCCEEDED and entry.cause and entry.last_redrive:
-        sent = processed.recovered.setdefault((outcome.queue, entry.cause), [])
-        sent.append(entry.last_redrive)
+    if outcome.result is Result.SUCCEEDED and entry.cause:
+        processed.recovered.setdefault((outcome.queue, entry.cause), []).append(received.at)
 
 
 def _process_first_failure(
