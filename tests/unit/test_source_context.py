@@ -590,6 +590,32 @@ def test_a_consumer_that_comes_back_unseen_is_met_with_a_rate(
 
 
 @pytest.mark.parametrize(
+    ("live", "heard_at", "told_minutes_ago", "is_rated"),
+    [
+        (0, NOW, 3, True),
+        (0, NOW, 1, False),
+        (0, None, 3, False),
+        (6, NOW, 3, False),
+    ],
+    ids=[
+        "windows follow each other before the metrics",
+        "the metrics show the time since the first letter",
+        "no reports, and windows take minutes",
+        "few live messages came before",
+    ],
+)
+def test_letters_go_at_a_rate_until_the_metrics_show_what_producers_send_beside_them(
+    live: int, heard_at: Any, told_minutes_ago: int, is_rated: bool
+) -> None:
+    told = [Minute(at=ago(minutes=told_minutes_ago + n), sent=live) for n in reversed(range(5))]
+    pending = (a_batch(sent_at=ago(minutes=2)),)
+
+    rate = a_lane(QueueMetrics(tuple(told)), pending=pending, heard_at=heard_at).felt(NOW)
+
+    assert (rate is not None) is is_rated
+
+
+@pytest.mark.parametrize(
     ("retention", "longest"),
     [(60, 30), (300, 150), (1800, 900), (345_600, 900), (0, 900)],
     ids=["a minute", "5 min", "half an hour", "4 days", "no queue"],

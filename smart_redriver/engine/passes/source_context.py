@@ -38,6 +38,7 @@ from smart_redriver.engine.model.rate import (
     AHEAD_AT_ONCE,
     AHEAD_OF_SCHEDULE,
     CLEARED,
+    HARDLY_LIVE,
     LIVE_MINUTES,
     LOOKS_EVERY,
     Rate,
@@ -207,7 +208,7 @@ class SourceContext:
             circuit.rate,
             facts,
             now,
-            live=self._live_minutes(),
+            live=self._feared_minutes(now),
             used=used,
             is_closed=circuit.state is State.CLOSED,
             unheard=self._unheard(now),
@@ -265,6 +266,21 @@ class SourceContext:
             ours[minute_of(one.sent_at)] += one.size
         counted = [*self.metrics.sent_before, *((one.at, one.sent) for one in self.metrics.minutes)]
         return tuple(max(0, sent - ours[at]) for at, sent in counted[-LIVE_MINUTES:])
+
+    def _feared_minutes(self, now: datetime) -> tuple[int, ...]:
+        """Producers' messages in each minute; as many as matter while reports are ahead of the metrics.
+
+        Windows then follow each other before the metrics show live messages. Producers seen before are known.
+        """
+        known, metrics = self._live_minutes(), self.metrics
+        if metrics is None or not metrics.minutes or not expects_reports(self.circuit, now):
+            return known
+        sent: list[Batch | Judged] = [*self.circuit.pending, *self.circuit.judged]
+        first = min((one.sent_at for one in sent), default=now)
+        were_seen = sum(map(bool, known)) > 1
+        if were_seen or metrics.minutes[-1].at > minute_of(first):
+            return known
+        return tuple(max(int(60 * HARDLY_LIVE) + 1, one) for one in known)
 
     def judged(self, now: datetime) -> tuple[Circuit, tuple[Ruling, ...]]:
         """The circuit after every verdict that can be reached now, and the rulings."""
