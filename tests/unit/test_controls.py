@@ -11,6 +11,7 @@ from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.model.batch import Verdict
 from smart_redriver.engine.model.circuit import MOST_FLAPS, Circuit, Fared
 from smart_redriver.engine.model.permit import Permit
+from smart_redriver.engine.model.rate import Rate
 from smart_redriver.engine.triage.admission import (
     CONTROLS,
     CONTROLS_AMONG,
@@ -248,6 +249,12 @@ def delays(roll: float, permit: Permit = WINDOW, **circuit: Any) -> set[timedelt
 def test_each_time_that_the_consumer_flapped_spreads_letters_by_more(flaps: int) -> None:
     assert delays(0.0, flaps=flaps) == {timedelta()}
     assert delays(0.5, flaps=flaps) == {SPREAD * flaps * 0.5}
+
+
+def test_letters_that_go_at_a_rate_are_spread_by_that() -> None:
+    assert delays(0.5, flaps=1, rate=Rate(per_second=10_000.0, looked_at=NOW)) == {
+        timedelta(seconds=1)
+    }
 
 
 def test_a_trial_is_not_spread() -> None:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.rate import (
+    BY_ITSELF,
     CLEARED,
     CREEP,
-    CREEP_ALONE,
     CREEP_NEAR,
     FIRST,
     GROWTH,
@@ -185,6 +185,17 @@ def test_a_consumer_that_is_known_to_flap_has_no_rate_beside_hardly_any_live_mes
     assert after(A_RATE, holding(), live=QUIET, flaps=True) is None
     assert after(None, holding(), live=QUIET, flaps=True, comes_back=True) is None
     assert after(A_RATE, holding(), flaps=True) is not None
+
+
+@pytest.mark.parametrize(
+    ("borne", "is_rated"), [(None, False), (BY_ITSELF, False), (BY_ITSELF + 0.1, True)]
+)
+def test_a_consumer_that_goes_down_at_a_high_rate_keeps_one_however_often_it_does(
+    borne: float | None, is_rated: bool
+) -> None:
+    rate = replace(A_RATE, borne=borne, borne_at=NOW)
+
+    assert (after(rate, holding(), live=QUIET, flaps=True) is not None) is is_rated
 
 
 @pytest.mark.parametrize(("live", "waiting"), [(1.0, 65), (1.01, 20)])
@@ -401,9 +412,17 @@ def test_it_goes_on_below_what_was_too_much_and_creeps_there() -> None:
         (3.0, 12.0, CREEP_NEAR),
         (3.0, 10.0, CREEP),
         (1.0, 20.0, GROWTH),
-        (1.0, 12.0, CREEP_ALONE),
+        (1.0, 12.0, CREEP_NEAR),
+        (1.0, 10.0, CREEP),
     ],
-    ids=["far from it", "near it", "beyond it", "alone, far from it", "alone, near it"],
+    ids=[
+        "far from it",
+        "near it",
+        "beyond it",
+        "alone, far from it",
+        "alone, near it",
+        "alone, beyond it",
+    ],
 )
 def test_what_was_too_much_once_is_come_near_to_slowly(
     live: float, borne: float, creep: float, seconds: float, steps: float
@@ -451,11 +470,24 @@ def test_what_was_too_much_twice_is_met_with_less() -> None:
     rate = replace(known(after(None, holding())), per_second=10.0)
 
     first = known(after(rate, holding(in_flight=500)))
-    again = known(after(known(after(first, holding(), used=-MINUTE)), holding(in_flight=500)))
+    gone_on = known(after(first, holding(), used=-MINUTE))
+    again = known(after(gone_on, holding(in_flight=500)))
 
-    assert first.borne is not None
-    assert again.borne is not None
-    assert again.borne < first.borne
+    assert again.per_second < gone_on.per_second < rate.per_second
+
+
+@pytest.mark.parametrize(("live", "goes_on"), [(3.0, 0.65 * 1.5), (1.0, FIRST)])
+def test_a_consumer_that_bore_nothing_since_is_met_with_less_though_it_may_bear_as_much(
+    live: float, goes_on: float
+) -> None:
+    """Down, it is full at any rate: what it bore before it went down is still the best guess."""
+    rate = replace(A_RATE, per_second=1.5, live=live, borne=17.0, borne_at=NOW)
+
+    again = known(after(rate, holding(in_flight=500), live=()))
+
+    assert again.is_congested
+    assert again.borne == 17.0
+    assert again.per_second == pytest.approx(goes_on)
 
 
 def test_what_was_too_much_is_forgotten() -> None:

@@ -41,13 +41,15 @@ SHOWS_WITHIN = timedelta(seconds=30)
 
 #: After a rate was too high, letters go on at a share of the rate that was borne, and it creeps up: by this much in ten
 #: seconds, slower near the rate that was borne. At a fully used consumer, messages fail or wait by chance, which shows
-#: the limit each time. Letters that fail alone cost no live message: with hardly any live messages, the rate may find
-#: the limit sooner.
+#: the limit each time. With hardly any live messages, the rate comes near it as fast as at first: letters that fail
+#: alone cost nobody anything. Beyond, it creeps there, too, because a consumer that falls over costs minutes.
 SHARE_OF_BORNE = 0.65
 NEAR = 0.75
 CREEP = 1.01
 CREEP_NEAR = 1.003
-CREEP_ALONE = 1.02
+
+#: A consumer that goes up and down at no more than this rate does so by itself.
+BY_ITSELF = 3.0
 
 #: The consumer has too much if a message waits, or is in flight, for twice as long as usual plus this many seconds.
 #: This many more messages are chance, or wrong counts.
@@ -194,7 +196,7 @@ def felt(
         are_out: letters of ours may be in the queue.
         were_too_many: some letters of a batch succeeded and many failed, as if they had been too many at once.
         comes_back: the consumer was down until now, and the next letters may be too many for it.
-        flaps: the consumer is known to go up and down.
+        flaps: the consumer is known to go up and down, by itself or because of the rate.
         unheard: letters that reached the consumer and that it has not reported on; None if it does not report.
         outcomes: the outcomes of letters since the last look.
 
@@ -204,7 +206,7 @@ def felt(
     """
     is_quiet = _live_per_second(live) <= HARDLY_LIVE
     is_unseen = unheard is None and facts.dying is None
-    if is_quiet and flaps and is_unseen:
+    if is_quiet and flaps and is_unseen and not _may_be_too_fast(rate):
         # The queue of a consumer that is down looks full, too: letters would wait, and nobody would gain by it.
         return None
     # A consumer that reports shows the effect of each window before the next one.
@@ -222,6 +224,11 @@ def felt(
         return rate
     rate = _with_outcomes(_told(rate, live, now), outcomes, now)
     return _learned(rate, facts, now, use, is_closed=is_closed)
+
+
+def _may_be_too_fast(rate: Rate | None) -> bool:
+    """Whether a consumer may go down because of the rate."""
+    return rate is not None and (rate.borne or 0.0) > BY_ITSELF
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,8 +374,7 @@ def _gone_on(rate: Rate) -> Rate:
     """The rate to go on with after a congestion or an outage: a share of what was borne."""
     goes_on = rate.per_second
     if rate.borne is not None:
-        least = FIRST if rate.is_quiet else LEAST
-        goes_on = max(least, SHARE_OF_BORNE * rate.borne)
+        goes_on = max(_least(rate), SHARE_OF_BORNE * rate.borne)
     return replace(
         rate,
         per_second=min(rate.per_second, goes_on),
@@ -380,6 +386,10 @@ def _gone_on(rate: Rate) -> Rate:
         failed=0.0,
         usual_failing=None,
     )
+
+
+def _least(rate: Rate) -> float:
+    return FIRST if rate.is_quiet else LEAST
 
 
 def _growth(rate: Rate, use: _Use) -> float:
@@ -394,10 +404,10 @@ def _growth(rate: Rate, use: _Use) -> float:
 
 def _creep(rate: Rate, borne: float) -> float:
     """The growth in ten seconds after a rate was too high. Beyond `borne`, the consumer handles more than it seemed."""
-    is_far = rate.per_second < NEAR * borne
-    if rate.is_quiet:
-        return GROWTH_IN_TEN_SECONDS if is_far else CREEP_ALONE
-    return CREEP if is_far or rate.per_second >= borne else CREEP_NEAR
+    if NEAR * borne <= rate.per_second < borne:
+        return CREEP_NEAR
+    is_far = rate.per_second < borne
+    return GROWTH_IN_TEN_SECONDS if rate.is_quiet and is_far else CREEP
 
 
 def _grown(rate: Rate, use: _Use, now: datetime) -> Rate:
@@ -409,6 +419,9 @@ def _grown(rate: Rate, use: _Use, now: datetime) -> Rate:
 
 def _with_borne(rate: Rate, now: datetime) -> Rate:
     """The rate with what was borne: between the rate before and the one that was too high, or a share of the latter."""
+    if rate.borne is not None and not rate.before:
+        # It has borne nothing since: it isn't over the last congestion, and the rate is not to blame.
+        return replace(rate, per_second=max(_least(rate), SHARE_OF_BORNE * rate.per_second))
     borne = sqrt(rate.before * rate.per_second) or SHARE_OF_BORNE * rate.per_second
     return replace(rate, borne=borne, borne_at=now)
 

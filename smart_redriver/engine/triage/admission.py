@@ -46,7 +46,7 @@ CONTROLS_PATIENCE = timedelta(hours=1)
 SUSPECTS_TURN = 2
 
 #: A flapping consumer can be in step with verdicts, so that each batch meets it while it is down. Each time that
-#: happened, letters are spread by this much more.
+#: happened, letters are spread by this much more, unless they go at a rate, which spreads them.
 SPREAD = timedelta(minutes=1)
 
 #: Letters that are nearly parked reach their consumer one by one, this far apart. A Lambda function whose event source
@@ -77,7 +77,7 @@ class Admission:
     ) -> None:
         self._gate = gate or CauseGate(circuit, settings, 0.0)
         self._is_trial = permit.is_trial
-        self._spread = SPREAD * circuit.flaps
+        self._spread = SPREAD * circuit.flaps * (circuit.rate is None)
         self._nearly_convicted = 0
         self._settings = settings
         self._awaits_suspects = awaits_suspects
