@@ -11,7 +11,12 @@ from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import FAILURES_PER_LIVE_SUCCESS, Evidence
 from smart_redriver.engine.model.judging import FEWEST_TO_COMPARE, Ruling, charge, judge
 from smart_redriver.engine.model.permit import allow, cool_down
-from smart_redriver.engine.model.verdict import GROWTH_WHERE_SHOWN, GROWTH_WHERE_VOUCHED
+from smart_redriver.engine.model.rate import Rate
+from smart_redriver.engine.model.verdict import (
+    GROWTH_AT_RATE,
+    GROWTH_WHERE_SHOWN,
+    GROWTH_WHERE_VOUCHED,
+)
 from tests.unit.circuits import (
     ROLL,
     SETTINGS,
@@ -98,8 +103,15 @@ def test_a_shown_success_multiplies_the_window_up_to_the_maximum() -> None:
     assert windows == [min(power, SETTINGS.max_window) for power in powers]
 
 
-def test_what_live_messages_vouch_for_grows_it_by_less() -> None:
-    vouched = judging(all_failed_beside_live_successes)(a_circuit(window=20))
+def test_a_shown_success_at_a_rate_multiplies_it_by_more() -> None:
+    rated = a_circuit(window=1, rate=Rate(per_second=1.0, looked_at=NOW))
+
+    assert succeeding(rated).window == GROWTH_AT_RATE
+
+
+@pytest.mark.parametrize("rate", [None, Rate(per_second=1.0, looked_at=NOW)])
+def test_what_live_messages_vouch_for_grows_it_by_less(rate: Rate | None) -> None:
+    vouched = judging(all_failed_beside_live_successes)(a_circuit(window=20, rate=rate))
 
     assert vouched.window == 20 * GROWTH_WHERE_VOUCHED
 

@@ -26,7 +26,7 @@ from smart_redriver.engine.model.batch import Batch, Verdict
 from smart_redriver.engine.model.circuit import MOST_FLAPS, Circuit, Orders, State
 from smart_redriver.engine.model.evidence import FAILURES_PER_LIVE_SUCCESS
 from smart_redriver.engine.model.permit import Permit, cool_down, is_likely_up, restart_window
-from smart_redriver.engine.model.verdict import GROWTH_WHERE_SHOWN, Judgement
+from smart_redriver.engine.model.verdict import GROWTH_AT_RATE, GROWTH_WHERE_SHOWN, Judgement
 
 #: The smallest window, after failures or a person's close; it grows from here.
 SMALLEST_WINDOW = 1
@@ -123,7 +123,7 @@ def _after_batch(
 ) -> Circuit:
     window, good = circuit.window, circuit.good_window
     if _has_used(circuit, batch):
-        window = _grown(window, batch, judgement, vouched)
+        window = _grown(circuit, batch, judgement, vouched)
         good = min(circuit.window, batch.size + circuit.outstanding)
     # A success in which nearly half came back calms nothing: the consumer may have gone up and down during the batch.
     calming = circuit.success_count if judgement.is_clear else 0
@@ -156,15 +156,17 @@ def _has_used(circuit: Circuit, batch: Batch) -> bool:
     return 2 * (batch.size + circuit.outstanding) >= circuit.window
 
 
-def _grown(window: int, batch: Batch, judgement: Judgement, vouched: int) -> int:
+def _grown(circuit: Circuit, batch: Batch, judgement: Judgement, vouched: int) -> int:
     """The window after a success, which grows by what has succeeded: it may hold several batches.
 
     If others vouched for the success, the window is no larger than what they can outweigh in time.
     """
-    grown = window + (judgement.growth - 1) * batch.size
-    if judgement.growth >= GROWTH_WHERE_SHOWN:
+    is_shown = judgement.growth >= GROWTH_WHERE_SHOWN
+    growth = GROWTH_AT_RATE if is_shown and circuit.rate is not None else judgement.growth
+    grown = circuit.window + (growth - 1) * batch.size
+    if is_shown:
         return grown
-    return max(window, min(grown, vouched * FAILURES_PER_LIVE_SUCCESS))
+    return max(circuit.window, min(grown, vouched * FAILURES_PER_LIVE_SUCCESS))
 
 
 def failed(
