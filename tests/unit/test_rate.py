@@ -106,6 +106,26 @@ def test_what_went_before_the_circuit_opened_may_have_been_too_much() -> None:
     assert opened.per_second == pytest.approx(6 * SHARE_OF_BORNE)
 
 
+@pytest.mark.parametrize(("dying", "is_learned"), [(0, True), (None, False)])
+def test_where_counts_are_of_this_moment_that_is_learned_of_a_consumer_that_reports_too(
+    dying: int | None, is_learned: bool
+) -> None:
+    grown = replace(A_RATE, live=0.1, before=4.0, per_second=9.0, marked_at=NOW)
+
+    opened = felt(
+        grown,
+        holding(dying=dying),
+        NOW + SECOND,
+        live=QUIET,
+        used=SECOND,
+        is_closed=False,
+        are_out=True,
+        unheard=0.0,
+    )
+
+    assert (opened is not None and opened.borne == 6) is is_learned
+
+
 @pytest.mark.parametrize(
     ("rate", "dying"),
     [
