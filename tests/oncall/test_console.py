@@ -492,7 +492,7 @@ def test_a_second_person_at_work_is_seen_in_the_plan_and_waited_for(desk: Desk, 
 
     assert "Within the last hour:" in told(task)
     assert "robin: pause" in told(task)
-    assert "waiting for it to end" in told(ended, "warn")
+    assert "waiting up to five minutes for it to end" in told(ended, "warn")
     assert ended["result"]["done"] == 2
 
 
