@@ -209,6 +209,11 @@ class Circuit:
     judged: tuple[Judged, ...] = ()
 
     @property
+    def batches(self) -> tuple[Batch | Judged, ...]:
+        """All batches that it remembers, those without a verdict first."""
+        return (*self.pending, *self.judged)
+
+    @property
     def outstanding(self) -> int:
         """Letters awaiting a verdict."""
         return sum(batch.size for batch in self.pending)

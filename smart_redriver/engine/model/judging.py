@@ -259,9 +259,8 @@ def count_unseen(circuit: Circuit, metrics: QueueMetrics | None) -> Circuit:
     """The circuit with what the metrics show by now about batches that have letters out of sight."""
     if metrics is None:
         return circuit
-    batches: list[Batch | Judged] = [*circuit.pending, *circuit.judged]
     for batch_counts in circuit.counted_batches:
-        if (counts := counted(batch_counts, batches, metrics)) is not batch_counts:
+        if (counts := counted(batch_counts, circuit.batches, metrics)) is not batch_counts:
             circuit = circuit.with_counts(counts)
     return circuit
 

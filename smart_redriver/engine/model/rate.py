@@ -216,6 +216,7 @@ def felt(
         begins = were_too_many or is_at_risk or not is_quiet or facts.dying is not None
         return _first(live, 0 if are_out else _held(facts), now) if begins else None
     use = _Use(used, since_last_look=now - rate.looked_at, unheard=unheard)
+    # On a topic, which always has a rate, an outage may show that the rate was too high.
     is_outage = unheard is not None and not is_closed and facts.dying is None
     is_over = (use.is_cleared or is_outage) and not is_at_risk
     if is_quiet and live and rate.borne is None and is_over:

@@ -14,7 +14,7 @@ from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model import breaker, judging
-from smart_redriver.engine.model.batch import Batch, Judged
+from smart_redriver.engine.model.batch import Batch
 from smart_redriver.engine.model.causes import with_successes
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import (
@@ -261,8 +261,7 @@ class SourceContext:
         if self.metrics is None:
             return ()
         ours: Counter[datetime] = Counter()
-        sent: list[Batch | Judged] = [*self.circuit.pending, *self.circuit.judged]
-        for one in sent:
+        for one in self.circuit.batches:
             ours[minute_of(one.sent_at)] += one.size
         counted = [*self.metrics.sent_before, *((one.at, one.sent) for one in self.metrics.minutes)]
         return tuple(max(0, sent - ours[at]) for at, sent in counted[-LIVE_MINUTES:])
@@ -275,8 +274,7 @@ class SourceContext:
         known, metrics = self._live_minutes(), self.metrics
         if metrics is None or not metrics.minutes or not expects_reports(self.circuit, now):
             return known
-        sent: list[Batch | Judged] = [*self.circuit.pending, *self.circuit.judged]
-        first = min((one.sent_at for one in sent), default=now)
+        first = min((one.sent_at for one in self.circuit.batches), default=now)
         were_seen = sum(map(bool, known)) > 1
         if were_seen or metrics.minutes[-1].at > minute_of(first):
             return known
@@ -289,11 +287,10 @@ class SourceContext:
         )
         circuit = judging.count_unseen(circuit, self.metrics)
         is_canary = circuit.state is State.HALF_OPEN
-        others: list[Batch | Judged] = [*circuit.pending, *circuit.judged]
         evidence = {
             one.id: gather_evidence(
                 one,
-                others,
+                circuit.batches,
                 self.metrics,
                 max_receives=self.max_receives(),
                 believes_successes=believes_successes(circuit, now),

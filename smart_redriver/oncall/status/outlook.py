@@ -215,13 +215,11 @@ def gone_since(circuits: Iterable[Circuit], since: datetime, *, keeps_order: boo
 
     `keeps_order`: a letter keeps its place in the DLQ until its outcome is known.
     """
-    gone = 0
-    for circuit in circuits:
-        gone += sum(one.size - one.seen_again for one in circuit.judged if one.sent_at >= since)
-        pending = [one for one in circuit.pending if one.sent_at >= since]
-        gone += sum(one.size - one.seen_again for one in pending)
-        gone -= sum(one.unknown for one in pending) if keeps_order else 0
-    return gone
+    known = list(circuits)
+    sent = [one for circuit in known for one in circuit.batches if one.sent_at >= since]
+    pending = [one for circuit in known for one in circuit.pending if one.sent_at >= since]
+    keep_their_place = sum(one.unknown for one in pending) if keeps_order else 0
+    return sum(one.size - one.seen_again for one in sent) - keep_their_place
 
 
 def became_of(circuits: Iterable[Circuit], since: datetime) -> str:
