@@ -59,7 +59,6 @@ NOT_YET = frozenset(
         "32:reports",
         "33",
         "34:300:2h:live",
-        "34:300:2h:live:reports",
         "34:3000:6h:live",
         "40",
     }

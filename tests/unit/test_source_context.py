@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 import pytest
@@ -29,6 +29,7 @@ from smart_redriver.engine.passes.executor import Sending
 from smart_redriver.engine.passes.pass_state import DELIVERED_AHEAD, FIFO_AHEAD, terms_of
 from smart_redriver.engine.passes.ports import Memory, Source
 from smart_redriver.engine.passes.source_context import SourceContext
+from smart_redriver.engine.reports.processing import ProcessedReports
 from smart_redriver.engine.triage.admission import CONTROLS_AMONG
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import Hold, HoldReason
@@ -650,6 +651,27 @@ def test_what_a_source_answers_of_deliveries_is_heard_of_the_batch_at_once() -> 
     (batch,) = circuit.pending
     assert batch.heard == Heard(succeeded=2, tries=2)
     assert (batch.returned, batch.suspects_returned) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("queue", "at", "limit"),
+    [(QUEUE, NOW, 1), ("payments", NOW, 0), (QUEUE, ago(minutes=9), 0)],
+    ids=["a live message succeeded", "one of another queue", "one before the last canary"],
+)
+def test_a_reported_success_of_a_live_message_brings_the_canary_forward(
+    queue: str, at: datetime, limit: int
+) -> None:
+    context = a_lane(
+        state=State.OPEN,
+        changed_at=ago(minutes=10),
+        cools_until=ahead(minutes=50),
+        last_attempt_at=ago(minutes=8),
+    )
+    assert context.allow(NOW).limit == 0
+
+    context.heard(ProcessedReports(live={queue: at}), NOW)
+
+    assert context.allow(NOW).limit == limit
 
 
 def test_of_letters_whose_outcome_comes_later_nothing_is_heard() -> None:

@@ -326,7 +326,10 @@ class SourceContext:
         return returns
 
     def heard(self, processed: ProcessedReports, now: datetime) -> None:
-        """Note what the consumer has reported on the batches that are out, and on the letters of a cause."""
+        """Note what the consumer has reported on the batches that are out, on the letters of a cause, and on others.
+
+        A live message that succeeds after a failure is a hint that the consumer is well again.
+        """
         name = self.source.name
         told = {batch: one for (queue, batch), one in processed.heard.items() if queue == name}
         recovered = {c: at for (queue, c), at in processed.recovered.items() if queue == name}
@@ -336,6 +339,9 @@ class SourceContext:
         if recovered:
             circuit = replace(circuit, causes=with_successes(circuit.causes, recovered, now))
         self.keeper.change(circuit)
+        if (at := processed.live.get(name)) is not None:
+            self.hint = Hint(at=at, by="a report")
+            self._allowed_by = (None, None, None)
 
     @property
     def has_left_behind(self) -> bool:
