@@ -22,6 +22,7 @@ from smart_redriver.engine.model.rate import (
     REMEMBERED,
     SHARE_OF_BORNE,
     SURPLUS_MESSAGES,
+    Look,
     Rate,
     ahead_at_once,
     felt,
@@ -65,10 +66,9 @@ def after(
 ) -> Rate | None:
     """The rate after a look; `outcomes` are failed and tried of batches `sent` so long before it."""
     now = rate.looked_at + later if rate else NOW
-    return felt(
-        rate,
-        facts,
-        now,
+    look = Look(
+        at=now,
+        facts=facts,
         live=live,
         used=used,
         is_closed=is_closed,
@@ -78,6 +78,7 @@ def after(
         flaps=flaps,
         outcomes=[(now - sent, failed, tried) for failed, tried in outcomes],
     )
+    return felt(rate, look)
 
 
 def known(rate: Rate | None) -> Rate:
@@ -112,16 +113,17 @@ def test_where_counts_are_of_this_moment_that_is_learned_of_a_consumer_that_repo
 ) -> None:
     grown = replace(A_RATE, live=0.1, before=4.0, per_second=9.0, marked_at=NOW)
 
-    opened = felt(
-        grown,
-        holding(dying=dying),
-        NOW + SECOND,
+    look = Look(
+        at=NOW + SECOND,
+        facts=holding(dying=dying),
         live=QUIET,
         used=SECOND,
         is_closed=False,
         are_out=True,
         unheard=0.0,
     )
+
+    opened = felt(grown, look)
 
     assert (opened is not None and opened.borne == 6) is is_learned
 
@@ -465,16 +467,17 @@ def test_it_grows_faster_while_the_consumer_has_reported_of_all_that_came(
 ) -> None:
     rate, later = replace(A_RATE, per_second=10.0), timedelta(seconds=10)
 
-    told = felt(
-        rate,
-        holding(),
-        NOW + later,
+    look = Look(
+        at=NOW + later,
+        facts=holding(),
         live=LIVE,
         used=later,
         is_closed=True,
         are_out=True,
         unheard=unheard,
     )
+
+    told = felt(rate, look)
 
     assert known(told).per_second == pytest.approx(10 * grown)
 

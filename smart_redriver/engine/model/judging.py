@@ -159,10 +159,7 @@ def _fallen(
     if known.succeeded > batch.unblemished:
         after = replace(after, suspect_succeeded_at=now)
     is_current = batch.generation == circuit.generation
-    # If letters fail on a quiet queue, no other message can say otherwise: the last finding still holds.
-    is_quiet = not known.live.is_expected and known.failed + known.suspects_failed > 0
-    was_mixed = is_current and is_quiet and is_mixed(circuit, batch.sent_at, settings)
-    if known.is_mixed or (known.is_mixed is None and was_mixed):
+    if _is_still_mixed(circuit, batch, known, settings):
         after = replace(after, mixed_at=now)
     if known.succeeded and not judgement.is_overload and is_current:
         after = replace(after, fared=circuit.fared.and_then(known.failed, known.succeeded))
@@ -172,6 +169,16 @@ def _fallen(
     if verdict is Verdict.SUCCESS:
         after = _hold_causes(after, batch.heard, settings, now, roll)
     return after
+
+
+def _is_still_mixed(circuit: Circuit, batch: Batch, known: Evidence, settings: Settings) -> bool:
+    """Whether the batch shows a mixture, or can't show that an earlier one is over."""
+    if known.is_mixed is not None:
+        return known.is_mixed
+    # If letters fail on a quiet queue, no other message can say otherwise: the last finding still holds.
+    is_quiet = not known.live.is_expected and known.failed + known.suspects_failed > 0
+    is_current = batch.generation == circuit.generation
+    return is_current and is_quiet and is_mixed(circuit, batch.sent_at, settings)
 
 
 def _unaccounted(batch: Batch, judgement: Judgement, evidence: Evidence) -> int:

@@ -171,27 +171,15 @@ def ahead_at_once(
     return max(ahead, timedelta(seconds=handful / rate.per_second))
 
 
-def felt(
-    rate: Rate | None,
-    facts: QueueFacts,
-    now: datetime,
-    *,
-    live: Sequence[int],
-    used: timedelta,
-    is_closed: bool,
-    are_out: bool,
-    were_too_many: bool = False,
-    comes_back: bool = False,
-    flaps: bool = False,
-    unheard: float | None = None,
-    outcomes: Outcomes = (),
-) -> Rate | None:
-    """The rate after a look at the source queue.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What is known at a look at the source queue.
 
-    Args:
+    Attributes:
         facts: the queue's counts.
         live: producers' messages in each of the last minutes; empty if they are not known.
-        used: for how much of the time since the last look letters went there at the rate.
+        used: for how much of the time since the last look letters went there at the rate; negative: how long ago they
+            ended.
         is_closed: the circuit lets letters flow.
         are_out: letters of ours may be in the queue.
         were_too_many: some letters of a batch succeeded and many failed, as if they had been too many at once.
@@ -200,31 +188,101 @@ def felt(
         unheard: letters that reached the consumer and that it has not reported on; None if it does not report.
         outcomes: the outcomes of letters since the last look.
 
-    Returns None if there are hardly any messages that could suffer, and the letters have not suffered either: then
-    verdicts are enough.
-
     """
-    is_quiet = _live_per_second(live) <= HARDLY_LIVE
-    is_unseen = unheard is None and facts.dying is None
-    if is_quiet and flaps and is_unseen and not _may_be_too_fast(rate):
+
+    at: datetime
+    facts: QueueFacts
+    live: Sequence[int]
+    used: timedelta
+    is_closed: bool
+    are_out: bool
+    were_too_many: bool = False
+    comes_back: bool = False
+    flaps: bool = False
+    unheard: float | None = None
+    outcomes: Outcomes = ()
+
+    @property
+    def live_per_second(self) -> float:
+        """Producers' messages a second in the second-busiest minute.
+
+        In the busiest minute, messages that died may have been sent all at once.
+        """
+        return sorted(self.live)[-2] / 60 if len(self.live) > 1 else 0.0
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether there are hardly any producers' messages that could suffer."""
+        return self.live_per_second <= HARDLY_LIVE
+
+    @property
+    def held(self) -> int:
+        """Messages in the queue, and messages that just died."""
+        return self.facts.visible + self.facts.in_flight + (self.facts.dying or 0)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether reports or counts of deaths show the effect of each window before the next one."""
+        return self.unheard is not None or self.facts.dying is not None
+
+    @property
+    def is_at_risk(self) -> bool:
+        """Whether the next letters may be too many for a consumer that has just come back."""
+        return self.comes_back and not self.is_exact
+
+    @property
+    def needs_rate(self) -> bool:
+        """Whether letters could be too many. If looks are seconds apart anyway, a rate costs only seconds."""
+        has_counts_of_deaths = self.facts.dying is not None
+        return self.were_too_many or self.is_at_risk or not self.is_quiet or has_counts_of_deaths
+
+    @property
+    def is_cleared(self) -> bool:
+        """Whether letters went so long ago that none of them is in the queue."""
+        return self.used <= -CLEARED
+
+    @property
+    def ends_rate(self) -> bool:
+        """Whether a quiet queue needs no rate any more, if none has been too high.
+
+        On a topic, which always has a rate, an outage may show that the rate was too high.
+        """
+        is_outage = self.unheard is not None and not self.is_closed and self.facts.dying is None
+        is_over = (self.is_cleared or is_outage) and not self.is_at_risk
+        return is_over and self.is_quiet and bool(self.live)
+
+    def is_telling(self, rate: Rate) -> bool:
+        """Whether letters went at the rate for long enough to show its effect."""
+        return self.used >= min(TELLING, TELLING_SHARE * (self.at - rate.looked_at))
+
+    def may_show(self, rate: Rate) -> bool:
+        """Whether the queue may show what the rate did to it.
+
+        The effect shows a while after letters went at the rate. By then the window may be full, and no letters go.
+        """
+        return self.is_telling(rate) or (rate.marked_at is not None and not self.is_cleared)
+
+    def is_heard_of(self, rate: Rate) -> bool:
+        """Whether the consumer has reported on all letters that reached it, except for the very last ones."""
+        return self.unheard is not None and self.unheard <= 1 + HEARD_WITHIN * rate.per_second
+
+
+def felt(rate: Rate | None, look: Look) -> Rate | None:
+    """Return the rate after a look at the source queue.
+
+    None if there are hardly any messages that could suffer, and the letters have not suffered either: then verdicts are
+    enough.
+    """
+    if look.flaps and look.is_quiet and not look.is_exact and not _may_be_too_fast(rate):
         # The queue of a consumer that is down looks full, too: letters would wait, and nobody would gain by it.
         return None
-    # A consumer that reports shows the effect of each window before the next one.
-    is_at_risk = comes_back and is_unseen
     if rate is None:
-        # If looks are seconds apart anyway, a rate costs only seconds.
-        begins = were_too_many or is_at_risk or not is_quiet or facts.dying is not None
-        return _first(live, 0 if are_out else _held(facts), now) if begins else None
-    use = _Use(used, since_last_look=now - rate.looked_at, unheard=unheard)
-    # On a topic, which always has a rate, an outage may show that the rate was too high.
-    is_outage = unheard is not None and not is_closed and facts.dying is None
-    is_over = (use.is_cleared or is_outage) and not is_at_risk
-    if is_quiet and live and rate.borne is None and is_over:
+        return _first(look) if look.needs_rate else None
+    if look.ends_rate and rate.borne is None:
         return None
-    if use.since_last_look < timedelta(seconds=1):
+    if look.at - rate.looked_at < timedelta(seconds=1):
         return rate
-    rate = _with_outcomes(_told(rate, live, now), outcomes, now)
-    return _learned(rate, facts, now, use, is_closed=is_closed)
+    return replace(_learned(_told(rate, look), look), looked_at=look.at)
 
 
 def _may_be_too_fast(rate: Rate | None) -> bool:
@@ -232,85 +290,46 @@ def _may_be_too_fast(rate: Rate | None) -> bool:
     return rate is not None and (rate.borne or 0.0) > BY_ITSELF
 
 
-@dataclass(frozen=True, slots=True)
-class _Use:
-    """For how much of the time since the last look letters went at a rate; negative: how long ago they ended."""
-
-    lasted: timedelta
-    since_last_look: timedelta
-    unheard: float | None = None
-
-    def is_heard_of(self, rate: Rate) -> bool:
-        """Whether the consumer has reported on all letters that reached it, except for the very last ones."""
-        return self.unheard is not None and self.unheard <= 1 + HEARD_WITHIN * rate.per_second
-
-    @property
-    def is_telling(self) -> bool:
-        """Whether letters went at the rate for long enough to show its effect."""
-        return self.lasted >= min(TELLING, TELLING_SHARE * self.since_last_look)
-
-    @property
-    def is_cleared(self) -> bool:
-        """Whether letters went so long ago that none of them is in the queue."""
-        return self.lasted <= -CLEARED
-
-    def may_show(self, rate: Rate) -> bool:
-        """Whether the queue may show what the rate did to it.
-
-        The effect shows a while after letters went at the rate. By then the window may be full, and no letters go.
-        """
-        return self.is_telling or (rate.marked_at is not None and not self.is_cleared)
-
-
-def _learned(rate: Rate, facts: QueueFacts, now: datetime, use: _Use, *, is_closed: bool) -> Rate:
+def _learned(rate: Rate, look: Look) -> Rate:
     """The rate after what the queue shows of it."""
-    arrives = rate.live + (rate.per_second if use.is_telling else 0.0)
-    if _is_crowded(rate, facts, arrives):
-        is_ours = is_closed and use.may_show(rate)
-        return _congested(rate, now, held=_held(facts), is_ours=is_ours)
-    if is_closed and not rate.is_congested and _fails_more(rate):
-        return _congested(rate, now, held=_held(facts), is_ours=True)
-    if not is_closed and use.may_show(rate) and rate.before and facts.dying is not None:
-        # The rate may have been too high for a consumer that went down since.
-        return _gone_on(_with_borne(rate, now))
-    if rate.is_congested or not is_closed:
+    arrives = rate.live + (rate.per_second if look.is_telling(rate) else 0.0)
+    if _is_crowded(rate, look.facts, arrives):
+        return _congested(rate, look, is_ours=look.is_closed and look.may_show(rate))
+    if not look.is_closed:
+        return _gone_on(_with_borne(rate, look.at) if _went_down(rate, look) else rate)
+    if rate.is_congested:
         return _gone_on(rate)
-    rate = _with_usual(rate, facts, arrives, is_cleared=use.is_cleared)
-    return _grown(rate, use, now) if use.is_telling else rate
+    if _fails_more(rate):
+        return _congested(rate, look, is_ours=True)
+    rate = _with_usual(rate, look, arrives)
+    return _grown(rate, look) if look.is_telling(rate) else rate
 
 
-def _first(live: Sequence[int], without_ours: int, now: datetime) -> Rate:
+def _went_down(rate: Rate, look: Look) -> bool:
+    """Whether the rate may have been too high for a consumer that went down since."""
+    return look.may_show(rate) and bool(rate.before) and look.facts.dying is not None
+
+
+def _first(look: Look) -> Rate:
     """The rate to begin with."""
-    per_second = _live_per_second(live)
     return Rate(
-        per_second=_begins(per_second),
-        looked_at=now,
-        live=per_second,
-        without_ours=without_ours,
+        per_second=_begins(look.live_per_second),
+        looked_at=look.at,
+        live=look.live_per_second,
+        without_ours=0 if look.are_out else look.held,
     )
-
-
-def _live_per_second(live: Sequence[int]) -> float:
-    """Producers' messages a second in the second-busiest minute.
-
-    In the busiest minute, messages that died may have been sent all at once.
-    """
-    return sorted(live)[-2] / 60 if len(live) > 1 else 0.0
 
 
 def _begins(live: float) -> float:
     return max(FIRST, SHARE_OF_LIVE * live)
 
 
-def _held(facts: QueueFacts) -> int:
-    return facts.visible + facts.in_flight + (facts.dying or 0)
-
-
-def _told(rate: Rate, live: Sequence[int], now: datetime) -> Rate:
-    """The rate with what is now known about live messages, and without what is too old."""
-    if rate.borne_at is not None and now > rate.borne_at + REMEMBERED:
+def _told(rate: Rate, look: Look) -> Rate:
+    """The rate with what is now known about live messages and letters, and without what is too old."""
+    if rate.borne_at is not None and look.at > rate.borne_at + REMEMBERED:
         rate = replace(rate, borne=None, borne_at=None)
-    return replace(rate, looked_at=now, live=_live_per_second(live) if live else rate.live)
+    rate = replace(rate, live=look.live_per_second if look.live else rate.live)
+    return _with_outcomes(rate, look.outcomes, look.at)
 
 
 def _is_crowded(rate: Rate, facts: QueueFacts, arrives: float) -> bool:
@@ -357,14 +376,14 @@ def _fails_more(rate: Rate) -> bool:
     return rate.failed / rate.tried > usual + SURPLUS_FAILING + chance
 
 
-def _with_usual(rate: Rate, facts: QueueFacts, arrives: float, *, is_cleared: bool) -> Rate:
+def _with_usual(rate: Rate, look: Look, arrives: float) -> Rate:
     """The rate with what the queue shows while it holds few of our letters, or none."""
-    if is_cleared:
-        rate = replace(rate, without_ours=(rate.without_ours + _held(facts)) // 2)
+    if look.is_cleared:
+        rate = replace(rate, without_ours=(rate.without_ours + look.held) // 2)
     if not arrives:
         return rate
-    wait, in_flight = facts.visible / arrives, facts.in_flight / arrives
-    if is_cleared or (rate.borne is None and rate.per_second <= _begins(rate.live)):
+    wait, in_flight = look.facts.visible / arrives, look.facts.in_flight / arrives
+    if look.is_cleared or (rate.borne is None and rate.per_second <= _begins(rate.live)):
         wait, in_flight = (rate.usual_wait + wait) / 2, (rate.usual_in_flight + in_flight) / 2
     else:
         wait, in_flight = min(rate.usual_wait, wait), min(rate.usual_in_flight, in_flight)
@@ -393,13 +412,13 @@ def _least(rate: Rate) -> float:
     return FIRST if rate.is_quiet else LEAST
 
 
-def _growth(rate: Rate, use: _Use) -> float:
+def _growth(rate: Rate, look: Look) -> float:
     """The factor by which the rate grows after a look."""
     if rate.borne is None:
-        growth = GROWTH if use.is_heard_of(rate) else GROWTH_IN_TEN_SECONDS
+        growth = GROWTH if look.is_heard_of(rate) else GROWTH_IN_TEN_SECONDS
     else:
         growth = _creep(rate, rate.borne)
-    most: float = growth ** (min(use.since_last_look, LONGEST_STEP) / LOOKS_EVERY)
+    most: float = growth ** (min(look.at - rate.looked_at, LONGEST_STEP) / LOOKS_EVERY)
     return min(GROWTH, most)
 
 
@@ -411,8 +430,8 @@ def _creep(rate: Rate, borne: float) -> float:
     return GROWTH_IN_TEN_SECONDS if rate.is_quiet and is_far else CREEP
 
 
-def _grown(rate: Rate, use: _Use, now: datetime) -> Rate:
-    most = rate.per_second * _growth(rate, use)
+def _grown(rate: Rate, look: Look) -> Rate:
+    now, most = look.at, rate.per_second * _growth(rate, look)
     if rate.marked_at is None or now >= rate.marked_at + SHOWS_WITHIN:
         rate = replace(rate, before=rate.marked, marked=rate.per_second, marked_at=now)
     return replace(rate, per_second=most)
@@ -427,17 +446,17 @@ def _with_borne(rate: Rate, now: datetime) -> Rate:
     return replace(rate, borne=borne, borne_at=now)
 
 
-def _congested(rate: Rate, now: datetime, *, held: int, is_ours: bool) -> Rate:
+def _congested(rate: Rate, look: Look, *, is_ours: bool) -> Rate:
     if rate.congested_since is None:
         if is_ours:
-            rate = _with_borne(rate, now)
-        return replace(rate, congested_since=now)
-    if now < rate.congested_since + PATIENCE:
+            rate = _with_borne(rate, look.at)
+        return replace(rate, congested_since=look.at)
+    if look.at < rate.congested_since + PATIENCE:
         return rate
     # No letters went since, and the messages are still there: they are not ours.
     return replace(
         rate,
         congested_since=None,
         per_second=min(_begins(rate.live), rate.per_second),
-        without_ours=held,
+        without_ours=look.held,
     )

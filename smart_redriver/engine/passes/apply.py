@@ -16,6 +16,7 @@ from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL, Outgoing
 from smart_redriver.engine.model.batch import Batch
 from smart_redriver.engine.passes.executor import (
+    D,
     Decided,
     Destination,
     Effects,
@@ -30,6 +31,7 @@ from smart_redriver.engine.passes.ports import (
     DeadLetters,
     Ledger,
     ParkingLot,
+    Renews,
     Source,
     TakesMany,
     renewing,
@@ -162,6 +164,21 @@ class LiveExecutor:
         cases = [case for case, _ in expiring]
         if version_to_mark is not None:
             cases = marked_returns(cases, version_to_mark, now, self._name_of)
+        forwarded = self._renew(cases, queue, now)
+        effects = forwarded.as_effects()
+        effects.removed = 0  # they are where they were
+        in_trouble = {fault.key for fault in forwarded.not_sent}
+        troubled = [case.letter.sent_at for case in cases if case.message_id in in_trouble]
+        effects.not_renewed = min(troubled, default=None)
+        count_renewals(effects, _those(expiring, forwarded.sent))
+        if not effects.failure:
+            stay = forwarded.sent | in_trouble
+            left = [one for one in expiring if one[0].message_id not in stay]
+            effects.add(self._park_expiring(left, now))
+        return effects
+
+    def _renew(self, cases: Sequence[Case], queue: Renews, now: datetime) -> Forwarded:
+        """Send letters to the DLQ once more. Those that it does not accept are no faults: they will be parked."""
         # SQS forgets which queue a renewed letter belongs to. If the letter can't carry that, only its entry has it.
         leaving = [self._renewed(case, now) for case in cases]
         forwarded = forward(
@@ -174,17 +191,7 @@ class LiveExecutor:
         # If AWS failed for a moment, the next pass has time to try again; parking takes care of the rest.
         forwarded.healed += [fault for fault in forwarded.not_sent if not fault.is_transient]
         forwarded.not_sent = [fault for fault in forwarded.not_sent if fault.is_transient]
-        in_trouble = {fault.key for fault in forwarded.not_sent}
-        effects = forwarded.as_effects()
-        effects.removed = 0  # they are where they were
-        troubled = [case.letter.sent_at for case in cases if case.message_id in in_trouble]
-        effects.not_renewed = min(troubled, default=None)
-        count_renewals(effects, [one for one in expiring if one[0].message_id in forwarded.sent])
-        if not effects.failure:
-            stay = forwarded.sent | in_trouble
-            left = [one for one in expiring if one[0].message_id not in stay]
-            effects.add(self._park_expiring(left, now))
-        return effects
+        return forwarded
 
     def _park_expiring(self, expiring: Sequence[tuple[Case, Renew]], now: datetime) -> Effects:
         reason = ParkReason.EXPIRING
@@ -352,10 +359,8 @@ def _letters_a_call(source: Source, is_one_of_many: bool) -> int:
     )
 
 
-def _those(
-    redrives: Sequence[tuple[Case, Redrive]], message_ids: Container[str]
-) -> list[tuple[Case, Redrive]]:
-    return [one for one in redrives if one[0].message_id in message_ids]
+def _those(decided: Sequence[tuple[Case, D]], message_ids: Container[str]) -> list[tuple[Case, D]]:
+    return [one for one in decided if one[0].message_id in message_ids]
 
 
 def _has_no_salt(entry: Entry) -> bool:

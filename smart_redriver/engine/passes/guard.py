@@ -95,8 +95,18 @@ class Guard:
         circuit = self._context.circuit
         if not state.parking_lot.depth or not is_lot_sweep_due(circuit, now):
             return
+        oldest = self._renew_parked(executor, parking_lot, now)
+        due = next_lot_sweep(oldest, state.parking_lot.retention) if oldest else None
+        self._context.keeper.change(
+            replace(self._context.circuit, lot_sweep_at=now if self._has_unfinished_work else due)
+        )
+
+    def _renew_parked(
+        self, executor: LiveExecutor, parking_lot: DeadLetters, now: datetime
+    ) -> datetime | None:
+        """Renew parked letters, and return since when the oldest one is there. Raises CallFailed."""
         oldest: datetime | None = None
-        retention = state.parking_lot.retention
+        retention = self._state.parking_lot.retention
         while cases := self._read(parking_lot).cases:
             here = self._without_replaced(cases, executor.discard)
             renewed = [one for one in here if is_worth_renewing(one.letter, retention, now)]
@@ -104,10 +114,7 @@ class Guard:
             self._sent(executor.renew([(case, _renewal(case)) for case in renewed], now))
             self._stay_parked += [case.without_content() for case in stay]
             oldest = _first(oldest, _first_sent(stay), now if renewed else None)
-        due = next_lot_sweep(oldest, retention) if oldest else None
-        self._context.keeper.change(
-            replace(self._context.circuit, lot_sweep_at=now if self._has_unfinished_work else due)
-        )
+        return oldest
 
     def release(self, lot_executor: LiveExecutor) -> None:
         """Release the letters that the sweeps left. If there is no time for all, the rest appear some minutes later."""

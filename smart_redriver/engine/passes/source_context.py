@@ -41,6 +41,7 @@ from smart_redriver.engine.model.rate import (
     HARDLY_LIVE,
     LIVE_MINUTES,
     LOOKS_EVERY,
+    Look,
     Rate,
     ahead_at_once,
     felt,
@@ -204,20 +205,20 @@ class SourceContext:
         used = timedelta()
         if circuit.rate is not None and circuit.paced_until is not None:
             used = min(now, circuit.paced_until) - circuit.rate.looked_at
-        return felt(
-            circuit.rate,
-            facts,
-            now,
+        look = Look(
+            at=now,
+            facts=facts,
             live=self._feared_minutes(now),
             used=used,
             is_closed=circuit.state is State.CLOSED,
-            unheard=self._unheard(now),
-            outcomes=self._outcomes(),
+            are_out=bool(circuit.pending) or now < circuit.last_tried_at + CLEARED,
             were_too_many=any(one.judgement.is_overload for one in self.rulings),
             comes_back=circuit.state is State.HALF_OPEN and facts.retention > timedelta(),
             flaps=circuit.flaps >= FLAPS_THAT_SHOW,
-            are_out=bool(circuit.pending) or now < circuit.last_tried_at + CLEARED,
+            unheard=self._unheard(now),
+            outcomes=self._outcomes(),
         )
+        return felt(circuit.rate, look)
 
     def _outcomes(self) -> list[tuple[datetime, int, int]]:
         """The outcomes of letters whose batches got a verdict in this pass."""
