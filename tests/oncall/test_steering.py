@@ -8,7 +8,10 @@ import pytest
 
 from fakes.faults import meanwhile, nth
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.engine.aws.queues import DeadLetters
 from smart_redriver.engine.config.settings import Mode, Settings
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.triage.decision import HoldReason
 from smart_redriver.oncall.letters.presentation import HELD
 from tests.oncall.desk import Desk
@@ -46,6 +49,21 @@ def test_resume_ends_a_pause(desk: Desk) -> None:
 
     assert desk("resume", "--yes").code == 0
     assert desk("run", "--yes", "--json").json["redriven"] == 1
+
+
+def test_a_queue_that_does_not_answer_can_be_paused(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(_: DeadLetters) -> QueueFacts:
+        raise CallFailed("GetQueueAttributes", "ServiceUnavailable")
+
+    monkeypatch.setattr(DeadLetters, "facts", unreachable)
+
+    ran = desk("pause", "--reason", "SQS is down", "--yes", "--json")
+
+    assert ran.code == 0
+    assert ran.json["paused"] is True
+    assert "Not known: the DLQ could not be read." in ran.err
 
 
 @pytest.mark.parametrize(("verb", "state"), [("open", "OPEN"), ("close", "CLOSED")])

@@ -269,6 +269,19 @@ def test_the_plan_of_a_replay_counts_no_letter_that_fits_no_target(desk: TargetD
     assert "it names no listed target or topic" in alone.err + alone.out
 
 
+def test_the_plan_of_an_edit_counts_no_letter_that_fits_no_target(desk: TargetDesk) -> None:
+    desk.letters_of(FUNCTION, '{"a": 1}')
+    desk.letters_of("UNKNOWN_ORIGIN", '{"a": 1}')
+    desk("park", "--all", "--yes")
+
+    planned = desk("edit", "--all", "--with", "sed s/1/2/", "--dry-run")
+
+    assert "pipe 1 letter through" in planned.err + planned.out
+    assert (
+        "Left unchanged: 1 letter, it names no listed target or topic" in planned.err + planned.out
+    )
+
+
 def test_status_says_of_a_target_that_it_accepted_letters_and_not_that_they_were_reported(
     desk: TargetDesk,
 ) -> None:

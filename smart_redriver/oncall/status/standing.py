@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.headline import Headline, Seen, headline, seen_of, worst
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model import breaker
@@ -155,13 +156,24 @@ def take_standing(session: Session) -> Standing:
         one for one in changes_of(lines) if one.at >= now - LATELY and one.who != session.who
     )
     circuits = {name: load_circuit(session, name) for name in session.place.sources}
-    seen = seen_by_source(session, circuits, session.dead_letters.facts())
+    seen = seen_by_source(session, circuits, _facts_of_dlq(session))
     return Standing(
         at=now,
         circuits=tuple(circuits.values()),
         seen=seen,
         changes=tuple(changes),
     )
+
+
+def _facts_of_dlq(session: Session) -> QueueFacts | None:
+    """The DLQ's facts; None if it can't be read, which the headline says.
+
+    The circuit keeps orders, so people can give them while the queue or its brokers do not answer.
+    """
+    try:
+        return session.dead_letters.facts()
+    except (CallFailed, Refused):
+        return None
 
 
 def tell_standing(session: Session) -> Standing:

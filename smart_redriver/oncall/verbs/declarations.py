@@ -591,7 +591,7 @@ VERBS = (
     Verb(
         name="pause",
         about="Stop all redrives until `resume`, or for a while.",
-        typed=" Letters near expiry are still saved.",
+        typed=" Letters near expiry are still renewed or parked.",
         act="verbs.pause:act",
         options=(
             _NEEDED_WHY,

@@ -310,7 +310,7 @@ def _try(
     trial = Trial()
     facts = facts_of(session, from_dlq=request.from_dlq)
     look = look_through(session, out_of, facts.depth, is_sent=True, is_slow=True)
-    overtaking = Overtaking()
+    overtaking, destinations = Overtaking(), Destinations(session)
     with look, session.terminal.progress("Trying", facts.depth) as advance:
         for case in look:
             advance(1)
@@ -318,7 +318,7 @@ def _try(
                 trial.met_left_over(case, is_dlq=request.from_dlq)
             elif (why := look.out_of_reach.get(case.message_id)) != COPY:
                 if request.choice.takes(case):
-                    _try_on(case, transformation, trial, why)
+                    _try_on(case, transformation, trial, why, destinations)
                 overtaking.saw(case, is_selected=case.original_id in trial.changed)
             if request.choice.ids and trial.count == len(request.choice.ids):
                 break
@@ -339,9 +339,14 @@ def _try(
 
 
 def _try_on(
-    case: Case, transformation: Transformation, trial: Trial, out_of_reach: str | None
+    case: Case,
+    transformation: Transformation,
+    trial: Trial,
+    out_of_reach: str | None,
+    destinations: Destinations,
 ) -> None:
-    if fault := out_of_reach or transformation.fault_of(case.letter):
+    unserved = why_not_served(case) if destinations.of(case) is None else None
+    if fault := out_of_reach or unserved or transformation.fault_of(case.letter):
         trial.staying[fault] += 1
         return
     trial.changed.add(case.original_id)

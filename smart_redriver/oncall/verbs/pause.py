@@ -31,7 +31,7 @@ def pause(session: Session, reason: str, lasts: timedelta | None, *, insists: bo
     end = f"until {stamp(until)}" if until else "until `redrive resume`"
     session.terminal.plan(
         f"Plan: pause {listed(session.place.sources)} {end}. Its letters stay in the DLQ; those near expiry are "
-        "still saved."
+        "still renewed or parked."
     )
     standing = tell_standing(session)
     is_anothers = standing.is_paused and standing.orders.by != session.who
