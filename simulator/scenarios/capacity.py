@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from datetime import timedelta
 from random import Random
+from typing import Any
 
 from simulator.conditions import Conditions
-from simulator.consumers import Beyond, Consumer, Reports, Scaling
+from simulator.consumers import Beyond, Consumer, Reports, Scaling, down_until
 from simulator.limits import Limits
 from simulator.scenarios.scenario import Outage, Scenario
 from simulator.sources import LiveTraffic
@@ -80,6 +81,68 @@ SCALED = Scenario(
 )
 
 
+def _back(
+    name: str, title: str, letters: int, live: float, consumer: Consumer, **down: Any
+) -> Scenario:
+    """A consumer of limited capacity that was away until some time ago, beside live messages."""
+    return Scenario(
+        name=name,
+        title=f"{letters:,} letters, {title}, beyond it throughput collapses, {live:g} live a minute",
+        letters=letters,
+        consumer=lambda _: consumer,
+        traffic=LiveTraffic(per_minute=live),
+        conditions=Conditions(count_lag_seconds=5),
+        until=hours(12),
+        aftermath=AFTERMATH,
+        step=timedelta(seconds=1),
+        seeds=1,
+        limits=Limits(live_died=1e-4, live_wait=30),
+        **down,
+    )
+
+
+#: The metrics never show what became of a batch: each could be live messages.
+UNKNOWN = Scenario(
+    name="28:unknown",
+    title="2,500 letters, switched off for an hour, then tries fail beyond 4.8 a second, 20 live a minute",
+    letters=2_500,
+    consumer=lambda _: Consumer(
+        capacity_per_second=4.8, beyond=Beyond.FAIL, polls=down_until(hours(1))
+    ),
+    traffic=LiveTraffic(per_minute=20),
+    conditions=Conditions(count_lag_seconds=5),
+    calm_at=hours(1),
+    lasts=hours(1),
+    until=hours(12),
+    step=timedelta(seconds=1),
+    seeds=1,
+    limits=Limits(drained=60),
+)
+
+#: What an outage left in the queue must not be taken for usual when the consumer is back.
+BACK = (
+    _back(
+        "28:down",
+        "down for an hour, then bears 17 a second",
+        1_000,
+        270,
+        Consumer(capacity_per_second=17, beyond=Beyond.COLLAPSE),
+        outage=Outage(lasts=hours(1)),
+        calm_at=hours(1),
+        lasts=hours(1),
+    ),
+    _back(
+        "28:off",
+        "switched off for half an hour, then bears 5.6 a second",
+        1_000,
+        90,
+        Consumer(capacity_per_second=5.6, beyond=Beyond.COLLAPSE, polls=down_until(minutes(30))),
+        calm_at=minutes(30),
+        lasts=minutes(30),
+    ),
+)
+
+
 def _falls(name: str, live: float) -> Scenario:
     return Scenario(
         name=name,
@@ -135,4 +198,4 @@ FOREIGN = Scenario(
     limits=Limits(opens=False),
 )
 
-CAPACITY = (*BORNE, SCALED, *FALLING, MILLION_AT_ONCE, HELD, FOREIGN)
+CAPACITY = (*BORNE, SCALED, *BACK, UNKNOWN, *FALLING, MILLION_AT_ONCE, HELD, FOREIGN)

@@ -23,6 +23,7 @@ from tests.unit.circuits import (
     all_failed,
     all_failed_beside_live_successes,
     all_succeeded,
+    all_succeeded_beside_live_successes,
     failing,
     judging,
     nothing_known,
@@ -34,6 +35,7 @@ from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, ahead
 from tests.unit.judging import WELL, beside
 
 GENERATION = 2
+A_RATE = Rate(per_second=1.0, looked_at=NOW)
 
 
 def rulings_on(
@@ -104,12 +106,10 @@ def test_a_shown_success_multiplies_the_window_up_to_the_maximum() -> None:
 
 
 def test_a_shown_success_at_a_rate_multiplies_it_by_more() -> None:
-    rated = a_circuit(window=1, rate=Rate(per_second=1.0, looked_at=NOW))
-
-    assert succeeding(rated).window == GROWTH_AT_RATE
+    assert succeeding(a_circuit(window=1, rate=A_RATE)).window == GROWTH_AT_RATE
 
 
-@pytest.mark.parametrize("rate", [None, Rate(per_second=1.0, looked_at=NOW)])
+@pytest.mark.parametrize("rate", [None, A_RATE])
 def test_what_live_messages_vouch_for_grows_it_by_less(rate: Rate | None) -> None:
     vouched = judging(all_failed_beside_live_successes)(a_circuit(window=20, rate=rate))
 
@@ -227,6 +227,36 @@ def test_canaries_need_to_succeed_in_a_row_to_close_the_circuit() -> None:
     assert succeeding(once).state is State.CLOSED
     assert again.state is State.HALF_OPEN
     assert succeeding(again).state is State.HALF_OPEN
+
+
+@pytest.mark.parametrize(("flaps", "state"), [(0, State.CLOSED), (1, State.HALF_OPEN)])
+def test_beside_many_live_successes_one_canary_closes_the_circuit_of_a_steady_consumer(
+    flaps: int, state: State
+) -> None:
+    half_open = a_circuit(state=State.HALF_OPEN, flaps=flaps)
+
+    once = judging(all_succeeded_beside_live_successes, size=1)(half_open)
+
+    assert once.state is state
+    if state is State.CLOSED:
+        assert once.reason == "1 canary succeeded: 1 of 1 succeeded"
+
+
+@pytest.mark.parametrize(
+    ("rate", "flaps", "growth"),
+    [(None, 0, 1), (A_RATE, 0, GROWTH_AT_RATE), (A_RATE, 1, 1)],
+    ids=["without a rate", "at a rate", "at a rate, after a flap"],
+)
+def test_a_circuit_closes_with_the_window_that_live_messages_vouch_for(
+    rate: Rate | None, flaps: int, growth: int
+) -> None:
+    """At a rate, a look stops letters within seconds."""
+    wide = replace(SETTINGS, max_window=10_000)
+    half_open = a_circuit(state=State.HALF_OPEN, success_count=1, rate=rate, flaps=flaps)
+
+    closed = judging(all_succeeded_beside_live_successes, wide, size=1)(half_open)
+
+    assert closed.window == WELL.per_minute * VOUCHED_MINUTES * growth
 
 
 def test_a_failed_canary_reopens_the_circuit_with_a_longer_cool_down() -> None:

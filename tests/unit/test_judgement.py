@@ -102,9 +102,11 @@ def test_what_succeeded_beside_others_that_fail_is_what_did_not_come_back() -> N
 def test_many_live_successes_are_beyond_doubt(succeeded: int, is_beyond_doubt: bool) -> None:
     live = Live(met=succeeded, succeeded=succeeded, finished=succeeded)
 
-    judgement = Case(evidence=beside(live, failed=1, ours=1), batch=a_batch(size=1)).judge()
+    vouched = Case(evidence=beside(live, failed=1, ours=1), batch=a_batch(size=1)).judge()
+    by_itself = Case(evidence=replace(shown(1), live=live), batch=a_batch(size=1)).judge()
 
-    assert (judgement.verdict, judgement.is_beyond_doubt) == (SUCCESS, is_beyond_doubt)
+    for judgement in (vouched, by_itself):
+        assert (judgement.verdict, judgement.is_beyond_doubt) == (SUCCESS, is_beyond_doubt)
 
 
 @pytest.mark.parametrize(

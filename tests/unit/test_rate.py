@@ -57,8 +57,7 @@ def after(
     used: timedelta = MINUTE,
     is_closed: bool = True,
     are_out: bool = False,
-    were_too_many: bool = False,
-    comes_back: bool = False,
+    may_be_too_many: bool = False,
     flaps: bool = False,
     later: timedelta = MINUTE,
     outcomes: tuple[tuple[int, int], ...] = (),
@@ -73,8 +72,7 @@ def after(
         used=used,
         is_closed=is_closed,
         are_out=are_out,
-        were_too_many=were_too_many,
-        comes_back=comes_back,
+        may_be_too_many=may_be_too_many,
         flaps=flaps,
         outcomes=[(now - sent, failed, tried) for failed, tried in outcomes],
     )
@@ -184,28 +182,28 @@ QUIET = (0, 60, 5_000, 6, 6)
 
 
 @pytest.mark.parametrize("live", [(), QUIET])
-def test_letters_that_were_too_many_at_once_are_given_a_rate_although_no_live_message_suffers(
+def test_letters_that_may_be_too_many_at_once_are_given_a_rate_although_no_live_message_suffers(
     live: tuple[int, ...],
 ) -> None:
-    rate = known(after(None, holding(), live=live, were_too_many=True))
+    rate = known(after(None, holding(), live=live, may_be_too_many=True))
     grown = known(after(rate, holding(), live=live))
 
     assert (rate.per_second, grown.per_second) == (FIRST, FIRST * GROWTH)
 
 
 def test_that_rate_is_forgotten_long_after_the_last_letter_if_all_was_borne() -> None:
-    rate = known(after(None, holding(), live=QUIET, were_too_many=True))
+    rate = known(after(None, holding(), live=QUIET, may_be_too_many=True))
     less = replace(rate, borne=FIRST, borne_at=NOW)
 
     assert after(rate, holding(), live=QUIET, used=-CLEARED) is None
     assert after(rate, holding(), live=QUIET, used=SECOND - CLEARED) is not None
     assert after(less, holding(), live=QUIET, used=-CLEARED) is not None
-    assert after(rate, holding(), live=QUIET, used=-CLEARED, comes_back=True) is not None
+    assert after(rate, holding(), live=QUIET, used=-CLEARED, is_closed=False) is not None
 
 
 def test_a_consumer_that_is_known_to_flap_has_no_rate_beside_hardly_any_live_message() -> None:
     assert after(A_RATE, holding(), live=QUIET, flaps=True) is None
-    assert after(None, holding(), live=QUIET, flaps=True, comes_back=True) is None
+    assert after(None, holding(), live=QUIET, flaps=True, is_closed=False) is None
     assert after(A_RATE, holding(), flaps=True) is not None
 
 
@@ -528,6 +526,17 @@ def test_a_queue_that_stays_full_without_our_letters_stops_them_no_longer() -> N
     assert not waited.is_congested
     assert waited.without_ours == 500
     assert not known(after(waited, holding(in_flight=500))).is_congested
+
+
+def test_what_an_outage_left_in_the_queue_is_not_usual_once_it_is_gone() -> None:
+    """Half of the live messages died beside letters: a queue of thousands had been usual while the consumer was off."""
+    full = known(after(None, holding(waiting=9_000)))
+
+    empty = known(after(full, holding(waiting=3)))
+    crowded = known(after(empty, holding(waiting=500)))
+
+    assert (full.without_ours, empty.without_ours) == (9_000, 3)
+    assert crowded.is_congested
 
 
 @pytest.mark.parametrize(("before", "begins"), [(LEAST, LEAST), (FIRST, FIRST), (9.0, FIRST)])

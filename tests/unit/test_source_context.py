@@ -13,9 +13,10 @@ from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model import judging
-from smart_redriver.engine.model.batch import Heard, Judged
+from smart_redriver.engine.model.batch import Heard, Judged, Verdict
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import Evidence, Live
+from smart_redriver.engine.model.judging import Ruling
 from smart_redriver.engine.model.queue_metrics import PERIOD, Minute, QueueMetrics
 from smart_redriver.engine.model.rate import (
     AHEAD,
@@ -24,6 +25,7 @@ from smart_redriver.engine.model.rate import (
     LOOKS_EVERY,
     Rate,
 )
+from smart_redriver.engine.model.verdict import Judgement
 from smart_redriver.engine.passes.circuit_keeper import CircuitKeeper, LostRace
 from smart_redriver.engine.passes.executor import Sending
 from smart_redriver.engine.passes.pass_state import DELIVERED_AHEAD, FIFO_AHEAD, terms_of
@@ -579,7 +581,7 @@ def test_live_messages_are_known_from_the_minutes_before_the_metrics_begin() -> 
         (State.HALF_OPEN, None, True),
         (State.HALF_OPEN, NOW, False),
         (State.CLOSED, None, False),
-        (State.OPEN, None, False),
+        (State.OPEN, None, True),
     ],
 )
 def test_a_consumer_that_comes_back_unseen_is_met_with_a_rate(
@@ -588,6 +590,29 @@ def test_a_consumer_that_comes_back_unseen_is_met_with_a_rate(
     rate = a_lane(QueueMetrics(()), state=state, heard_at=heard_at).felt(NOW)
 
     assert (rate is not None) is is_rated
+
+
+@pytest.mark.parametrize(
+    ("verdict", "letters_more", "is_rated"),
+    [(Verdict.NO_EVIDENCE, 1, True), (Verdict.NO_EVIDENCE, 0, False), (Verdict.SUCCESS, 1, False)],
+)
+def test_letters_go_at_a_rate_when_nobody_knows_what_became_of_a_large_batch(
+    verdict: Verdict, letters_more: int, is_rated: bool
+) -> None:
+    """Each batch of 80 was too many for a consumer, and each verdict was "no evidence", for eleven hours."""
+    context = a_lane(QueueMetrics(()))
+    context.rulings = (
+        Ruling(
+            queue=QUEUE,
+            batch=a_batch(size=SETTINGS.initial_window + letters_more),
+            judgement=Judgement(verdict=verdict, reason=""),
+            evidence=Evidence(),
+            before=State.CLOSED,
+            after=State.CLOSED,
+        ),
+    )
+
+    assert (context.felt(NOW) is not None) is is_rated
 
 
 @pytest.mark.parametrize(

@@ -102,12 +102,16 @@ def _after_canary(
 ) -> Circuit:
     # The next opening is another outage: its cool-down starts from the beginning.
     circuit = replace(circuit, consecutive_opens=0)
-    if circuit.success_count < settings.success_threshold and not judgement.is_beyond_doubt:
+    # If the consumer went down right after a success, live successes say little about the next minutes.
+    is_beyond_doubt = judgement.is_beyond_doubt and not circuit.flaps
+    if circuit.success_count < settings.success_threshold and not is_beyond_doubt:
         return circuit
     if batch.size > settings.canary_size:
         circuit = replace(circuit, good_window=batch.size)
-    window = max(restart_window(circuit, settings), vouched, circuit.orders.window(now))
-    reason = f"{circuit.success_count} canaries succeeded: {judgement.reason}"
+    shown = vouched * (GROWTH_AT_RATE if circuit.rate is not None and not circuit.flaps else 1)
+    window = max(restart_window(circuit, settings), shown, circuit.orders.window(now))
+    canaries = "1 canary" if circuit.success_count == 1 else f"{circuit.success_count} canaries"
+    reason = f"{canaries} succeeded: {judgement.reason}"
     closed = replace(
         circuit,
         failure_count=0,

@@ -182,8 +182,7 @@ class Look:
             ended.
         is_closed: the circuit lets letters flow.
         are_out: letters of ours may be in the queue.
-        were_too_many: some letters of a batch succeeded and many failed, as if they had been too many at once.
-        comes_back: the consumer was down until now, and the next letters may be too many for it.
+        may_be_too_many: the letters of a batch may have been too many at once.
         flaps: the consumer is known to go up and down, by itself or because of the rate.
         unheard: letters that reached the consumer and that it has not reported on; None if it does not report.
         outcomes: the outcomes of letters since the last look.
@@ -196,8 +195,7 @@ class Look:
     used: timedelta
     is_closed: bool
     are_out: bool
-    were_too_many: bool = False
-    comes_back: bool = False
+    may_be_too_many: bool = False
     flaps: bool = False
     unheard: float | None = None
     outcomes: Outcomes = ()
@@ -227,14 +225,15 @@ class Look:
 
     @property
     def is_at_risk(self) -> bool:
-        """Whether the next letters may be too many for a consumer that has just come back."""
-        return self.comes_back and not self.is_exact
+        """Whether letters may be too many for the consumer once it comes back. Targets without a queue show nothing."""
+        has_queue = self.facts.retention > timedelta()
+        return not self.is_closed and not self.is_exact and has_queue
 
     @property
     def needs_rate(self) -> bool:
         """Whether letters could be too many. If looks are seconds apart anyway, a rate costs only seconds."""
         has_counts_of_deaths = self.facts.dying is not None
-        return self.were_too_many or self.is_at_risk or not self.is_quiet or has_counts_of_deaths
+        return self.may_be_too_many or self.is_at_risk or not self.is_quiet or has_counts_of_deaths
 
     @property
     def is_cleared(self) -> bool:
@@ -325,10 +324,18 @@ def _begins(live: float) -> float:
 
 
 def _told(rate: Rate, look: Look) -> Rate:
-    """The rate with what is now known about live messages and letters, and without what is too old."""
+    """The rate with what is now known about live messages and letters, and without what is too old.
+
+    The queue never holds fewer messages than those that are not ours. Otherwise, what an outage had left there would
+    hide a congestion later.
+    """
     if rate.borne_at is not None and look.at > rate.borne_at + REMEMBERED:
         rate = replace(rate, borne=None, borne_at=None)
-    rate = replace(rate, live=look.live_per_second if look.live else rate.live)
+    rate = replace(
+        rate,
+        live=look.live_per_second if look.live else rate.live,
+        without_ours=min(rate.without_ours, look.held),
+    )
     return _with_outcomes(rate, look.outcomes, look.at)
 
 

@@ -142,6 +142,7 @@ def _shown_success(batch: Batch, evidence: Evidence, settings: Settings) -> Judg
         overturned_at=max(math.ceil(settings.failure_rate * weight), worst + 1),
         growth=GROWTH_WHERE_SHOWN,
         vouched_per_minute=evidence.live.per_minute,
+        is_beyond_doubt=evidence.live.succeeded >= MANY_LIVE_SUCCESSES,
     )
 
 

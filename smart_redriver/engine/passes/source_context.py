@@ -14,7 +14,7 @@ from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model import breaker, judging
-from smart_redriver.engine.model.batch import Batch
+from smart_redriver.engine.model.batch import Batch, Verdict
 from smart_redriver.engine.model.causes import with_successes
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import (
@@ -212,13 +212,18 @@ class SourceContext:
             used=used,
             is_closed=circuit.state is State.CLOSED,
             are_out=bool(circuit.pending) or now < circuit.last_tried_at + CLEARED,
-            were_too_many=any(one.judgement.is_overload for one in self.rulings),
-            comes_back=circuit.state is State.HALF_OPEN and facts.retention > timedelta(),
+            may_be_too_many=any(self._may_be_too_many(one) for one in self.rulings),
             flaps=circuit.flaps >= FLAPS_THAT_SHOW,
             unheard=self._unheard(now),
             outcomes=self._outcomes(),
         )
         return felt(circuit.rate, look)
+
+    def _may_be_too_many(self, ruling: Ruling) -> bool:
+        """Whether a batch was too many letters at once, or it was large and nobody knows what became of it."""
+        is_unknown = ruling.judgement.verdict is Verdict.NO_EVIDENCE
+        is_large = ruling.batch.size > self.settings.initial_window
+        return ruling.judgement.is_overload or (is_unknown and is_large)
 
     def _outcomes(self) -> list[tuple[datetime, int, int]]:
         """The outcomes of letters whose batches got a verdict in this pass."""
