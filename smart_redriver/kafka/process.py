@@ -17,7 +17,7 @@ from smart_redriver.engine.config.backends import Stopped
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import FOR_MADE_QUEUES, FOR_SYNTH, Settings
 from smart_redriver.engine.errors import CallFailed, Fault, SettingsError
-from smart_redriver.engine.passes.next_turn import GIVES_WAY_FOR, is_next_turn_asked_for
+from smart_redriver.engine.passes.circuit_keeper import GIVES_WAY_FOR, is_next_turn_asked_for
 from smart_redriver.engine.passes.ports import Journal, Tools
 from smart_redriver.engine.passes.redrive_pass import Rhythm, run_invocation
 from smart_redriver.engine.report import Outcome, Report

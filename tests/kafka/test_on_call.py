@@ -9,7 +9,7 @@ import pytest
 
 from smart_redriver.engine.config.settings import Mode
 from smart_redriver.engine.model.circuit import Lease
-from smart_redriver.engine.passes.next_turn import is_next_turn_asked_for
+from smart_redriver.engine.passes.circuit_keeper import is_next_turn_asked_for
 from smart_redriver.kafka.engine.records import NewRecord
 from smart_redriver.kafka.process import Configuration
 from tests.kafka.bench import Bench

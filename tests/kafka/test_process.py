@@ -16,7 +16,7 @@ from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import CallFailed, SettingsError
 from smart_redriver.engine.model.circuit import Lease
-from smart_redriver.engine.passes.next_turn import ask_for_next_turn
+from smart_redriver.engine.passes.circuit_keeper import ask_for_next_turn
 from smart_redriver.kafka.engine.connection import DeadLetterTopic
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.process import Configuration, Process, ToldOnce

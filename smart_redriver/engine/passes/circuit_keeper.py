@@ -1,9 +1,18 @@
-"""The circuit of one source queue, as the pass has it in memory and as the state table has it."""
+"""The circuit of one source queue, as the pass has it in memory and as the state table has it; and the queue's lease.
+
+A process keeps its lease between its passes, and a person can ask for it:
+
+    person    lease? refused, so ask ── lease? refused, ask again ─────── lease? granted
+    process   ── pass ── wait ── pass ── is it asked for? gives the lease back, and waits ── ...
+
+A request is a lease of its own, in the name of the person's command. It ends by itself, so that a command that was
+killed asks for nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import RedriverError
@@ -12,6 +21,12 @@ from smart_redriver.engine.model.circuit import Circuit, Lease, State
 from smart_redriver.engine.model.permit import Hint
 from smart_redriver.engine.passes.executor import Event
 from smart_redriver.engine.passes.ports import Memory
+
+#: How long a request for the lease lasts. Commands repeat it every two seconds.
+ASKED_FOR = timedelta(seconds=10)
+
+#: How long a process leaves the queue alone when asked, which is longer than a command waits before it tries again.
+GIVES_WAY_FOR = timedelta(seconds=5)
 
 
 class LostRace(RedriverError):  # noqa: N818 - named after what happened
@@ -108,3 +123,19 @@ class LeaseKeeper:
         if self._is_held:
             self._is_held = False
             self._memory.release_lease(self._lease)
+
+
+def ask_for_next_turn(memory: Memory, queue: str, owner: str, now: datetime) -> None:
+    """Ask the process that holds the queue's lease to give it back after its pass. Raises CallFailed."""
+    _requests(memory, queue).acquire_lease(Lease(owner=owner, expires_at=now + ASKED_FOR), now)
+
+
+def is_next_turn_asked_for(memory: Memory, queue: str, owner: str, now: datetime) -> bool:
+    """Whether a person waits for the queue's lease. Raises CallFailed."""
+    over_at_once = Lease(owner=owner, expires_at=now)
+    return not _requests(memory, queue).acquire_lease(over_at_once, now)
+
+
+def _requests(memory: Memory, queue: str) -> Memory:
+    """The memory in which a queue's requests are leases: no queue's name has a "#"."""
+    return memory.of(f"{queue}#next")

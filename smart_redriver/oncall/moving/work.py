@@ -24,7 +24,7 @@ from smart_redriver.engine.errors import CallFailed, EntryFault
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL
 from smart_redriver.engine.model.circuit import Lease
-from smart_redriver.engine.passes.next_turn import ask_for_next_turn
+from smart_redriver.engine.passes.circuit_keeper import ask_for_next_turn
 from smart_redriver.engine.passes.ports import DeadLetters
 from smart_redriver.engine.passes.read import read_letters
 from smart_redriver.engine.passes.send_back import Forwarded, delete
