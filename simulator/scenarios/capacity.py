@@ -164,6 +164,21 @@ def _falls(name: str, live: float) -> Scenario:
 
 FALLING = (_falls("29", 6), _falls("29:30", 30), _falls("29:60", 60), _falls("29:quiet", 0))
 
+#: The first window is too much for it, and each batch after a successful canary.
+SOON = Scenario(
+    name="29:soon",
+    title="300 letters, falls over for 10 min at more than 4.7 a second, 30 live a minute, reports",
+    letters=300,
+    poison=15,
+    consumer=lambda _: Consumer(capacity_per_second=4.7, beyond=Beyond.FALL, reports=Reports()),
+    traffic=LiveTraffic(per_minute=30),
+    conditions=Conditions(count_lag_seconds=5),
+    until=hours(14),
+    step=timedelta(seconds=1),
+    seeds=1,
+    limits=Limits(good_drained=120),
+)
+
 MILLION_AT_ONCE = Scenario(
     name="39",
     title="1,000,000 letters, a consumer that bears 2,000 a second, no rate",
@@ -198,4 +213,4 @@ FOREIGN = Scenario(
     limits=Limits(opens=False),
 )
 
-CAPACITY = (*BORNE, SCALED, *BACK, UNKNOWN, *FALLING, MILLION_AT_ONCE, HELD, FOREIGN)
+CAPACITY = (*BORNE, SCALED, *BACK, UNKNOWN, *FALLING, SOON, MILLION_AT_ONCE, HELD, FOREIGN)

@@ -17,6 +17,7 @@ from smart_redriver.engine.model.permit import (
     is_likely_up,
     restart_window,
 )
+from smart_redriver.engine.model.rate import Rate
 from smart_redriver.engine.model.verdict import GROWTH_WHERE_VOUCHED
 from tests.unit.circuits import (
     SETTINGS,
@@ -32,6 +33,7 @@ from tests.unit.examples import NOW, a_circuit, ago
 
 CANARY = SETTINGS.canary_size
 FEWER = FLAPS_THAT_SHOW - 1
+A_RATE = Rate(per_second=1.0, looked_at=NOW)
 
 # How it shows.
 
@@ -147,15 +149,20 @@ def test_after_an_outage_half_of_the_good_window_and_after_a_flap_more_than_it(
 
 
 @pytest.mark.parametrize(
-    ("flaps", "success_count", "limit"),
-    [(FLAPS_THAT_SHOW, 1, 20), (FLAPS_THAT_SHOW, 0, CANARY), (FEWER, 1, CANARY)],
+    ("flaps", "success_count", "rate", "limit"),
+    [
+        (FLAPS_THAT_SHOW, 1, None, 20),
+        (FLAPS_THAT_SHOW, 1, A_RATE, CANARY),
+        (FLAPS_THAT_SHOW, 0, None, CANARY),
+        (FEWER, 1, None, CANARY),
+    ],
 )
 def test_the_second_canary_is_a_batch_where_the_consumer_flaps(
-    flaps: int, success_count: int, limit: int
+    flaps: int, success_count: int, rate: Rate | None, limit: int
 ) -> None:
-    """When two small ones have been judged, it is down again."""
+    """When two small ones have been judged, it is down again; or, at a rate, because of the batch."""
     half_open = a_circuit(
-        state=State.HALF_OPEN, flaps=flaps, success_count=success_count, good_window=10
+        state=State.HALF_OPEN, flaps=flaps, success_count=success_count, good_window=10, rate=rate
     )
 
     permit = allow(half_open, SETTINGS, NOW)

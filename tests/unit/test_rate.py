@@ -207,6 +207,25 @@ def test_a_consumer_that_is_known_to_flap_has_no_rate_beside_hardly_any_live_mes
     assert after(A_RATE, holding(), flaps=True) is not None
 
 
+@pytest.mark.parametrize("flaps", [False, True])
+def test_a_consumer_that_reports_and_goes_down_after_each_trial_may_go_down_of_the_rate(
+    flaps: bool,
+) -> None:
+    """Each batch of five was too many at once, for 30 hours. Where looks are seconds apart, a rate costs seconds."""
+    look = Look(
+        at=NOW,
+        facts=holding(),
+        live=QUIET,
+        used=SECOND,
+        is_closed=True,
+        are_out=True,
+        flaps=flaps,
+        unheard=0.0,
+    )
+
+    assert (felt(None, look) is not None) is flaps
+
+
 @pytest.mark.parametrize(
     ("borne", "is_rated"), [(None, False), (BY_ITSELF, False), (BY_ITSELF + 0.1, True)]
 )

@@ -138,9 +138,11 @@ def allow(
 def _canary(circuit: Circuit, settings: Settings) -> int:
     """Letters in a canary; if the consumer is known to flap, the one after a success is a whole batch.
 
-    Such a consumer is up for minutes: by the time two small canaries have been judged, it is down again.
+    Such a consumer is up for minutes: by the time two small canaries have been judged, it is down again. At a rate, it
+    may go down because of the batch.
     """
-    if circuit.flaps < FLAPS_THAT_SHOW or circuit.success_count == 0:
+    is_first = circuit.flaps < FLAPS_THAT_SHOW or circuit.success_count == 0
+    if is_first or circuit.rate is not None:
         return settings.canary_size
     return min(restart_window(circuit, settings), settings.max_window)
 

@@ -233,7 +233,8 @@ class Look:
     def needs_rate(self) -> bool:
         """Whether letters could be too many. If looks are seconds apart anyway, a rate costs only seconds."""
         has_counts_of_deaths = self.facts.dying is not None
-        return self.may_be_too_many or self.is_at_risk or not self.is_quiet or has_counts_of_deaths
+        may_suffer = self.may_be_too_many or self.is_at_risk or not self.is_quiet
+        return may_suffer or has_counts_of_deaths or (self.flaps and self.is_exact)
 
     @property
     def is_cleared(self) -> bool:
