@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from datetime import timedelta
 from random import Random
-from typing import Any
 
 from simulator.conditions import Conditions
 from simulator.consumers import Beyond, Consumer, Reports, Scaling, down_until
@@ -82,63 +81,63 @@ SCALED = Scenario(
 
 
 def _back(
-    name: str, title: str, letters: int, live: float, consumer: Consumer, **down: Any
+    name: str,
+    title: str,
+    away: timedelta,
+    live: float,
+    consumer: Consumer,
+    limits: Limits,
+    *,
+    letters: int = 1_000,
+    outage: Outage | None = None,
 ) -> Scenario:
-    """A consumer of limited capacity that was away until some time ago, beside live messages."""
+    """A consumer of limited capacity that was away at first, beside live messages."""
     return Scenario(
         name=name,
-        title=f"{letters:,} letters, {title}, beyond it throughput collapses, {live:g} live a minute",
+        title=f"{letters:,} letters, {title}, {live:g} live a minute",
         letters=letters,
         consumer=lambda _: consumer,
+        outage=outage,
         traffic=LiveTraffic(per_minute=live),
         conditions=Conditions(count_lag_seconds=5),
+        calm_at=away,
+        lasts=away,
         until=hours(12),
         aftermath=AFTERMATH,
         step=timedelta(seconds=1),
         seeds=1,
-        limits=Limits(live_died=1e-4, live_wait=30),
-        **down,
+        limits=limits,
     )
 
 
-#: The metrics never show what became of a batch: each could be live messages.
-UNKNOWN = Scenario(
-    name="28:unknown",
-    title="2,500 letters, switched off for an hour, then tries fail beyond 4.8 a second, 20 live a minute",
-    letters=2_500,
-    consumer=lambda _: Consumer(
-        capacity_per_second=4.8, beyond=Beyond.FAIL, polls=down_until(hours(1))
-    ),
-    traffic=LiveTraffic(per_minute=20),
-    conditions=Conditions(count_lag_seconds=5),
-    calm_at=hours(1),
-    lasts=hours(1),
-    until=hours(12),
-    step=timedelta(seconds=1),
-    seeds=1,
-    limits=Limits(drained=60),
-)
-
-#: What an outage left in the queue must not be taken for usual when the consumer is back.
+#: What an outage left in the queue must not be taken for usual when the consumer is back. And the metrics may never
+#: show what became of a batch: each deletion and each move could be that of a live message.
 BACK = (
     _back(
         "28:down",
-        "down for an hour, then bears 17 a second",
-        1_000,
+        "down for an hour, then throughput collapses beyond 17 a second",
+        hours(1),
         270,
         Consumer(capacity_per_second=17, beyond=Beyond.COLLAPSE),
+        Limits(live_died=1e-4, live_wait=30),
         outage=Outage(lasts=hours(1)),
-        calm_at=hours(1),
-        lasts=hours(1),
     ),
     _back(
         "28:off",
-        "switched off for half an hour, then bears 5.6 a second",
-        1_000,
+        "switched off for half an hour, then throughput collapses beyond 5.6 a second",
+        minutes(30),
         90,
         Consumer(capacity_per_second=5.6, beyond=Beyond.COLLAPSE, polls=down_until(minutes(30))),
-        calm_at=minutes(30),
-        lasts=minutes(30),
+        Limits(live_died=1e-4, live_wait=30),
+    ),
+    _back(
+        "28:unknown",
+        "switched off for an hour, then tries fail beyond 4.8 a second",
+        hours(1),
+        20,
+        Consumer(capacity_per_second=4.8, beyond=Beyond.FAIL, polls=down_until(hours(1))),
+        Limits(drained=60),
+        letters=2_500,
     ),
 )
 
@@ -213,4 +212,4 @@ FOREIGN = Scenario(
     limits=Limits(opens=False),
 )
 
-CAPACITY = (*BORNE, SCALED, *BACK, UNKNOWN, *FALLING, SOON, MILLION_AT_ONCE, HELD, FOREIGN)
+CAPACITY = (*BORNE, SCALED, *BACK, *FALLING, SOON, MILLION_AT_ONCE, HELD, FOREIGN)

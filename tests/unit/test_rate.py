@@ -59,6 +59,7 @@ def after(
     are_out: bool = False,
     may_be_too_many: bool = False,
     flaps: bool = False,
+    unheard: float | None = None,
     later: timedelta = MINUTE,
     outcomes: tuple[tuple[int, int], ...] = (),
     sent: timedelta = timedelta(seconds=5),
@@ -74,6 +75,7 @@ def after(
         are_out=are_out,
         may_be_too_many=may_be_too_many,
         flaps=flaps,
+        unheard=unheard,
         outcomes=[(now - sent, failed, tried) for failed, tried in outcomes],
     )
     return felt(rate, look)
@@ -111,17 +113,16 @@ def test_where_counts_are_of_this_moment_that_is_learned_of_a_consumer_that_repo
 ) -> None:
     grown = replace(A_RATE, live=0.1, before=4.0, per_second=9.0, marked_at=NOW)
 
-    look = Look(
-        at=NOW + SECOND,
-        facts=holding(dying=dying),
+    opened = after(
+        grown,
+        holding(dying=dying),
         live=QUIET,
         used=SECOND,
         is_closed=False,
         are_out=True,
         unheard=0.0,
+        later=SECOND,
     )
-
-    opened = felt(grown, look)
 
     assert (opened is not None and opened.borne == 6) is is_learned
 
@@ -212,18 +213,9 @@ def test_a_consumer_that_reports_and_goes_down_after_each_trial_may_go_down_of_t
     flaps: bool,
 ) -> None:
     """Each batch of five was too many at once, for 30 hours. Where looks are seconds apart, a rate costs seconds."""
-    look = Look(
-        at=NOW,
-        facts=holding(),
-        live=QUIET,
-        used=SECOND,
-        is_closed=True,
-        are_out=True,
-        flaps=flaps,
-        unheard=0.0,
-    )
+    rate = after(None, holding(), live=QUIET, are_out=True, flaps=flaps, unheard=0.0)
 
-    assert (felt(None, look) is not None) is flaps
+    assert (rate is not None) is flaps
 
 
 @pytest.mark.parametrize(
@@ -484,17 +476,7 @@ def test_it_grows_faster_while_the_consumer_has_reported_of_all_that_came(
 ) -> None:
     rate, later = replace(A_RATE, per_second=10.0), timedelta(seconds=10)
 
-    look = Look(
-        at=NOW + later,
-        facts=holding(),
-        live=LIVE,
-        used=later,
-        is_closed=True,
-        are_out=True,
-        unheard=unheard,
-    )
-
-    told = felt(rate, look)
+    told = after(rate, holding(), used=later, are_out=True, unheard=unheard, later=later)
 
     assert known(told).per_second == pytest.approx(10 * grown)
 

@@ -103,13 +103,15 @@ def _after_canary(
     # The next opening is another outage: its cool-down starts from the beginning.
     circuit = replace(circuit, consecutive_opens=0)
     # If the consumer went down right after a success, live successes say little about the next minutes.
-    is_beyond_doubt = judgement.is_beyond_doubt and not circuit.flaps
+    is_steady = not circuit.flaps
+    is_beyond_doubt = is_steady and judgement.is_beyond_doubt
     if circuit.success_count < settings.success_threshold and not is_beyond_doubt:
         return circuit
     if batch.size > settings.canary_size:
         circuit = replace(circuit, good_window=batch.size)
-    shown = vouched * (GROWTH_AT_RATE if circuit.rate is not None and not circuit.flaps else 1)
-    window = max(restart_window(circuit, settings), shown, circuit.orders.window(now))
+    if is_steady and circuit.rate is not None:
+        vouched *= GROWTH_AT_RATE
+    window = max(restart_window(circuit, settings), vouched, circuit.orders.window(now))
     canaries = "1 canary" if circuit.success_count == 1 else f"{circuit.success_count} canaries"
     reason = f"{canaries} succeeded: {judgement.reason}"
     closed = replace(

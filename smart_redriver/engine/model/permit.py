@@ -141,8 +141,8 @@ def _canary(circuit: Circuit, settings: Settings) -> int:
     Such a consumer is up for minutes: by the time two small canaries have been judged, it is down again. At a rate, it
     may go down because of the batch.
     """
-    is_first = circuit.flaps < FLAPS_THAT_SHOW or circuit.success_count == 0
-    if is_first or circuit.rate is not None:
+    stays_small = circuit.success_count == 0 or circuit.rate is not None
+    if circuit.flaps < FLAPS_THAT_SHOW or stays_small:
         return settings.canary_size
     return min(restart_window(circuit, settings), settings.max_window)
 

@@ -176,6 +176,7 @@ class Look:
     """What is known at a look at the source queue.
 
     Attributes:
+        at: when it was.
         facts: the queue's counts.
         live: producers' messages in each of the last minutes; empty if they are not known.
         used: for how much of the time since the last look letters went there at the rate; negative: how long ago they

@@ -164,7 +164,7 @@ class LiveExecutor:
         cases = [case for case, _ in expiring]
         if version_to_mark is not None:
             cases = marked_returns(cases, version_to_mark, now, self._name_of)
-        forwarded = self._renew(cases, queue, now)
+        forwarded = self._renew_in_dlq(cases, queue, now)
         effects = forwarded.as_effects()
         effects.removed = 0  # they are where they were
         in_trouble = {fault.key for fault in forwarded.not_sent}
@@ -177,7 +177,7 @@ class LiveExecutor:
             effects.add(self._park_expiring(left, now))
         return effects
 
-    def _renew(self, cases: Sequence[Case], queue: Renews, now: datetime) -> Forwarded:
+    def _renew_in_dlq(self, cases: Sequence[Case], queue: Renews, now: datetime) -> Forwarded:
         """Send letters to the DLQ once more. Those that it does not accept are no faults: they will be parked."""
         # SQS forgets which queue a renewed letter belongs to. If the letter can't carry that, only its entry has it.
         leaving = [self._renewed(case, now) for case in cases]

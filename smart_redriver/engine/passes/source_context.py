@@ -87,7 +87,12 @@ class SourceContext:
     _sendings: list[Sending] = field(default_factory=list)
     _late: Returns = field(default_factory=Counter)
     _allowed: Permit = field(default_factory=lambda: Permit(limit=0, reason=""))
-    _allowed_by: tuple[Circuit | None, QueueMetrics | None, datetime | None] = (None, None, None)
+    _allowed_by: tuple[Circuit | None, QueueMetrics | None, Hint | None, datetime | None] = (
+        None,
+        None,
+        None,
+        None,
+    )
 
     @property
     def circuit(self) -> Circuit:
@@ -186,10 +191,11 @@ class SourceContext:
         return replace(permit, limit=0, reason=reason)
 
     def _permit_of_circuit(self, now: datetime) -> Permit:
-        """The permit by circuit and metrics, cached while these do not change."""
-        circuit, metrics, at = self._allowed_by
-        if circuit is not self.circuit or metrics is not self.metrics or at != now:
-            self._allowed_by = self.circuit, self.metrics, now
+        """The permit by circuit, metrics and hint, cached while these do not change."""
+        circuit, metrics, hint, at = self._allowed_by
+        is_known = circuit is self.circuit and metrics is self.metrics and hint is self.hint
+        if not is_known or at != now:
+            self._allowed_by = self.circuit, self.metrics, self.hint, now
             live = live_outcome(self.metrics, self.circuit.last_tried_at)
             self._allowed = allow(self.circuit, self.settings, now, live, self.hint)
         return self._allowed
@@ -347,7 +353,6 @@ class SourceContext:
         self.keeper.change(circuit)
         if (at := processed.live.get(name)) is not None:
             self.hint = Hint(at=at, by="a report")
-            self._allowed_by = (None, None, None)
 
     @property
     def has_left_behind(self) -> bool:

@@ -16,7 +16,7 @@ from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.export_file import Kept
 from smart_redriver.oncall.letters.reach import BEHIND, in_ranks
-from smart_redriver.oncall.moving.sending import Destinations, why_not_served
+from smart_redriver.oncall.moving.sending import Destinations
 from smart_redriver.oncall.moving.work import Tally, leased_work, new_owner, tell_refused
 from smart_redriver.oncall.terminal.terminal import Advance
 
@@ -147,8 +147,8 @@ class ToSource(Importing):
         self._destinations = Destinations(session)
 
     def _import(self, cases: Sequence[Case], now: datetime) -> None:
-        lost = [case for case in cases if self._destinations.of(case) is None]
-        self.tally.skipped.update(why_not_served(case) for case in lost)
+        refusals = map(self._destinations.refusal_of, cases)
+        self.tally.skipped.update(why for why in refusals if why is not None)
         for destination, some in self._destinations.each_with(cases):
             source, limit = destination.source, destination.facts.max_message_size
             outgoing = [

@@ -57,6 +57,10 @@ class Destinations:
         owner = owner_of(self._sources, source_arn=case.source_arn, metadata=case.letter.metadata)
         return self._by_name[owner.name] if owner else None
 
+    def refusal_of(self, case: Case) -> str | None:
+        """Return why a letter has no place to go; None if it has one."""
+        return why_not_served(case) if self.of(case) is None else None
+
     def each_with(self, cases: Sequence[Case]) -> Iterator[tuple[Destination, list[Case]]]:
         """Yield each destination that has some of the letters, with these letters."""
         for destination in self._by_name.values():
@@ -180,9 +184,8 @@ class SendBack:
             self._stopped.add(case.letter.group_id)
 
     def _fault_of(self, case: Case) -> str | None:
-        if self._destinations.of(case) is None:
-            return why_not_served(case)
-        return self._validate(case.letter) if self._validate else None
+        refusal = self._destinations.refusal_of(case)
+        return refusal or (self._validate(case.letter) if self._validate else None)
 
     def _send(self, some: Sequence[Case], destination: Destination, acted: Acted) -> None:
         unkept = self._keep(some)

@@ -345,7 +345,7 @@ def _try_on(
     out_of_reach: str | None,
     destinations: Destinations,
 ) -> None:
-    unserved = why_not_served(case) if destinations.of(case) is None else None
+    unserved = destinations.refusal_of(case)
     if fault := out_of_reach or unserved or transformation.fault_of(case.letter):
         trial.staying[fault] += 1
         return
