@@ -157,7 +157,18 @@ def _flaps(up: float, down: float) -> Scenario:
 
 
 FLAPPING = replace(_flaps(10, 10), name="9")
-FLAPPINGS = (FLAPPING, _flaps(3, 3), _flaps(7, 13), _flaps(30, 30))
+#: A suspect that is tried alone must not keep in step with it.
+FLAPPING_WITH_POISON = replace(
+    _flaps(5, 5),
+    name="8:5-5",
+    title="consumer flaps, 5 min up, 5 min down, 15 of 300 letters are poison",
+    letters=300,
+    poison=15,
+    until=hours(96),
+    seeds=2,
+    limits=Limits(good_drained=240),
+)
+FLAPPINGS = (FLAPPING, _flaps(3, 3), _flaps(7, 13), _flaps(30, 30), FLAPPING_WITH_POISON)
 
 #: The scenarios in which ours is compared with the rivals.
 SCENARIOS = (

@@ -12,7 +12,11 @@ from smart_redriver.engine.model.circuit import Circuit
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import Decision, Park, ParkReason, Redrive
 from smart_redriver.engine.triage.retention import calm_margin
-from smart_redriver.engine.triage.triage import Terms, triage
+from smart_redriver.engine.triage.triage import (
+    TRIES_BEFORE_LAST_CHANCE,
+    Terms,
+    triage,
+)
 from tests.unit.examples import (
     NOW,
     SOURCE_ARN,
@@ -49,6 +53,10 @@ TERMS = Terms(
 def a_case(**changes: Any) -> Case:
     """A letter on its first visit, whose last try failed just now."""
     return Case(letter=a_letter(**{"first_received_at": JUST_FAILED} | changes))
+
+
+#: A suspect that was not alone is tried again after this.
+BETWEEN_TRIES = timedelta(seconds=SETTINGS.last_chance_seconds) / TRIES_BEFORE_LAST_CHANCE
 
 
 def a_return(*, letter: Any = None, **entry: Any) -> Case:

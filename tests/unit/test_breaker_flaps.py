@@ -1,13 +1,14 @@
 """A consumer that is up and down: how the circuit notices it, and what it does to use the time when it is up."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 from smart_redriver.engine.model.batch import CauseCount, Heard, Verdict
 from smart_redriver.engine.model.breaker import force
 from smart_redriver.engine.model.circuit import MOST_FLAPS, State
+from smart_redriver.engine.model.evidence import Evidence
 from smart_redriver.engine.model.permit import (
     FLAPS_THAT_SHOW,
     FRESH,
@@ -18,7 +19,7 @@ from smart_redriver.engine.model.permit import (
     restart_window,
 )
 from smart_redriver.engine.model.rate import Rate
-from smart_redriver.engine.model.verdict import GROWTH_WHERE_VOUCHED
+from smart_redriver.engine.model.verdict import GROWTH_WHERE_SHOWN
 from tests.unit.circuits import (
     SETTINGS,
     all_failed,
@@ -137,7 +138,7 @@ def test_a_consumer_that_flaps_is_trusted_to_the_last_second_of_a_share_of_its_t
         (0, 0, SETTINGS.initial_window),
         (0, 40, 20),
         (FEWER, 40, 20),
-        (FLAPS_THAT_SHOW, 40, 40 * GROWTH_WHERE_VOUCHED),
+        (FLAPS_THAT_SHOW, 40, 40 * GROWTH_WHERE_SHOWN),
         (FLAPS_THAT_SHOW, 0, SETTINGS.initial_window),
     ],
 )
@@ -151,7 +152,7 @@ def test_after_an_outage_half_of_the_good_window_and_after_a_flap_more_than_it(
 @pytest.mark.parametrize(
     ("flaps", "success_count", "rate", "limit"),
     [
-        (FLAPS_THAT_SHOW, 1, None, 20),
+        (FLAPS_THAT_SHOW, 1, None, 10 * GROWTH_WHERE_SHOWN),
         (FLAPS_THAT_SHOW, 1, A_RATE, CANARY),
         (FLAPS_THAT_SHOW, 0, None, CANARY),
         (FEWER, 1, None, CANARY),
@@ -170,6 +171,90 @@ def test_the_second_canary_is_a_batch_where_the_consumer_flaps(
     assert (permit.limit, permit.is_canary) == (limit, True)
 
 
+BRIEFLY = (FRESH / TRUSTED_SHARE).total_seconds()
+
+
+@pytest.mark.parametrize(
+    ("up_seconds", "success_count", "minutes_up", "is_whole"),
+    [
+        (BRIEFLY, 0, None, True),
+        (BRIEFLY, 1, 3, False),
+        (BRIEFLY, 1, 8, True),
+        (BRIEFLY + 1, 0, None, False),
+        (BRIEFLY + 1, 1, 3, True),
+        (0, 0, None, False),
+    ],
+    ids=[
+        "a success is known too late, so the first canary is the batch",
+        "and what follows it is small",
+        "unless the consumer is up for longer this time",
+        "it is known in time",
+        "so the batch follows it",
+        "nobody knows yet for how long it is up",
+    ],
+)
+def test_one_canary_is_a_batch_where_the_consumer_flaps(
+    up_seconds: float, success_count: int, minutes_up: int | None, is_whole: bool
+) -> None:
+    flapping = a_circuit(
+        state=State.HALF_OPEN if success_count else State.OPEN,
+        changed_at=ago(hours=1),
+        flaps=FLAPS_THAT_SHOW,
+        up_seconds=int(up_seconds),
+        up_since=None if minutes_up is None else ago(minutes=minutes_up),
+        success_count=success_count,
+        good_window=10,
+    )
+
+    limit = allow(flapping, SETTINGS, NOW).limit
+
+    assert limit == (restart_window(flapping, SETTINGS) if is_whole else CANARY)
+
+
+@pytest.mark.parametrize(
+    ("up_seconds", "probed_at", "limit"),
+    [
+        (BRIEFLY, None, 40),
+        (BRIEFLY, NOW, CANARY),
+        (BRIEFLY + 1, None, CANARY),
+        (BRIEFLY + 1, NOW, 40),
+    ],
+)
+def test_a_probe_follows_the_batch_where_the_consumer_is_up_briefly(
+    up_seconds: float, probed_at: datetime | None, limit: int
+) -> None:
+    """Else it goes before it. What follows a success would meet the next bad phase."""
+    circuit = a_circuit(
+        window=40,
+        is_shaken=True,
+        flaps=FLAPS_THAT_SHOW,
+        up_seconds=int(up_seconds),
+        up_since=None if probed_at is None else ago(minutes=2),
+        success_count=int(probed_at is not None),
+        probed_at=probed_at,
+    )
+
+    assert allow(circuit, SETTINGS, NOW).limit == limit
+
+
+@pytest.mark.parametrize(
+    ("flaps", "came_back", "is_strike"),
+    [(FLAPS_THAT_SHOW, 2, True), (FLAPS_THAT_SHOW, 3, False), (FEWER, 3, True)],
+)
+def test_a_return_is_no_strike_where_the_consumer_is_up_briefly_unless_few_came_back(
+    flaps: int, came_back: int, is_strike: bool
+) -> None:
+    """The others may have met a good phase."""
+    known = Evidence(succeeded=20 - came_back, failed=came_back, has_metrics=True)
+
+    flapping = a_circuit(flaps=flaps, up_seconds=int(BRIEFLY))
+
+    one = judging(lambda _: known, size=20)(flapping).judged_batch(7)
+
+    assert one is not None
+    assert (one.verdict, one.is_strike) == (Verdict.SUCCESS, is_strike)
+
+
 def test_no_canary_is_larger_than_the_largest_window() -> None:
     flapping = a_circuit(
         state=State.HALF_OPEN,
@@ -186,10 +271,10 @@ def test_a_large_canary_that_succeeds_is_a_window_that_was_shown_to_be_good() ->
         state=State.HALF_OPEN, flaps=FLAPS_THAT_SHOW, success_count=1, good_window=10
     )
 
-    closed = judging(all_succeeded, size=20)(half_open)
+    closed = judging(all_succeeded, size=12)(half_open)
 
-    assert (closed.state, closed.good_window) == (State.CLOSED, 20)
-    assert closed.window == 20 * GROWTH_WHERE_VOUCHED
+    assert (closed.state, closed.good_window) == (State.CLOSED, 12)
+    assert closed.window == 12 * GROWTH_WHERE_SHOWN
 
 
 def test_a_large_canary_that_fails_makes_the_next_one_half_as_large() -> None:
@@ -251,7 +336,7 @@ def test_a_flapping_consumers_large_canary_is_followed_by_a_probe_too() -> None:
         state=State.HALF_OPEN, flaps=FLAPS_THAT_SHOW, success_count=1, good_window=10
     )
 
-    closed = judging(all_succeeded, size=20)(half_open)
+    closed = judging(all_succeeded, size=12)(half_open)
 
     assert allow(closed, SETTINGS, NOW).is_probe
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY, MAX_VISIBILITY
+from smart_redriver.engine.model.batch import Verdict
 from smart_redriver.engine.triage.decision import Hold, HoldReason, ParkReason, Redrive
-from smart_redriver.engine.triage.triage import TRIES_BEFORE_LAST_CHANCE, hold_unless_expiring
-from tests.unit.examples import (
-    NOW,
-)
+from smart_redriver.engine.triage.triage import SPREAD, hold_unless_expiring
+from tests.unit.examples import NOW, a_circuit, a_judged, a_returned_letter
 from tests.unit.situations import (
+    BETWEEN_TRIES,
     EXPIRING,
     JUST_FAILED,
     RETENTION,
@@ -28,7 +28,6 @@ from tests.unit.situations import (
 )
 
 LAST_CHANCE = timedelta(seconds=SETTINGS.last_chance_seconds)
-BETWEEN_TRIES = LAST_CHANCE / TRIES_BEFORE_LAST_CHANCE
 ONE_SHORT = SETTINGS.max_attempts - 1
 
 
@@ -115,6 +114,27 @@ def test_until_its_last_chance_a_letter_of_many_strikes_is_tried_now_and_then(
     next_try = decision.not_before if isinstance(decision, Hold) else None
     assert next_try in (None, min(NOW + BETWEEN_TRIES, first_strike + LAST_CHANCE))
     assert isinstance(decision, Hold) or since_strike > LAST_CHANCE - MAX_SQS_DELAY
+
+
+@given(st.integers(1, 100_000))
+def test_the_pauses_after_tries_alone_differ_so_that_no_outage_that_recurs_meets_all_of_them(
+    batch: int,
+) -> None:
+    """Letters of one batch wait equally long: they are tried beside each other."""
+    pauses = [_pause_alone(batch), _pause_alone(batch), _pause_alone(batch + 1)]
+
+    assert pauses[0] == pauses[1] != pauses[2]
+    assert all((1 - SPREAD) * BETWEEN_TRIES <= pause <= BETWEEN_TRIES for pause in pauses)
+
+
+def _pause_alone(batch: int) -> timedelta:
+    alone = a_judged(id=batch, is_strike=False, was_alone=True, verdict=Verdict.NO_EVIDENCE)
+    letter = a_returned_letter(batch=batch)
+    case = a_return(letter=letter, strikes=ONE_SHORT, first_strike=NOW, batch=batch)
+    decision = Situation(case=case, circuit=a_circuit(judged=(alone,))).triage()
+    assert isinstance(decision, Hold)
+    assert decision.not_before is not None
+    return decision.not_before - NOW
 
 
 def test_with_no_last_chance_set_only_the_backoff_is_waited_for() -> None:

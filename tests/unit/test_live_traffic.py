@@ -207,6 +207,14 @@ def test_one_receive_that_came_to_nothing_is_no_failure_of_the_consumer() -> Non
     assert heard(MinuteKeeper(ago(minutes=9)).minute(sent=1, tries=1)) is LiveOutcome.UNSEEN
 
 
+@pytest.mark.parametrize(("ours", "outcome"), [(2, LiveOutcome.FAILS), (3, LiveOutcome.UNSEEN)])
+def test_failed_tries_of_judged_letters_say_nothing_new(ours: int, outcome: LiveOutcome) -> None:
+    """On a queue without producers, the canary's own tries would put off the next canary."""
+    keeper = MinuteKeeper(ago(minutes=9)).minute(sent=2, tries=2).minute(tries=2).minute(moved=2)
+
+    assert live_outcome(keeper.metrics, LONG_AGO, ours) is outcome
+
+
 @pytest.mark.parametrize("tries", [3, 6])
 def test_where_no_more_succeed_than_fail_nobody_can_tell(tries: int) -> None:
     keeper = MinuteKeeper(ago(minutes=9)).minute(sent=9, deleted=3, tries=tries)

@@ -24,11 +24,12 @@ from smart_redriver.engine.triage.decision import (
 )
 from smart_redriver.engine.triage.ledger import Status
 from smart_redriver.engine.triage.triage import (
+    GOLDEN_RATIO,
     IN_VAIN,
     LUCK_LASTS,
     PATIENCE_IN_A_MIX,
+    SPREAD,
     STRIKES_THAT_CONVICT,
-    TRIES_BEFORE_LAST_CHANCE,
 )
 from tests.unit.examples import (
     NOW,
@@ -42,6 +43,7 @@ from tests.unit.examples import (
 from tests.unit.situations import (
     ACQUITTING,
     ALONE,
+    BETWEEN_TRIES,
     EXPIRING,
     JUST_FAILED,
     JUST_IN_TIME,
@@ -65,7 +67,6 @@ AWAITED = a_circuit(pending=(a_batch(id=7, due_at=ahead(minutes=3)),))
 OFTEN = IN_VAIN * SETTINGS.max_attempts
 ONE_SHORT = SETTINGS.max_attempts - 1
 LUCK = LUCK_LASTS * LAST_CHANCE
-BETWEEN_TRIES = LAST_CHANCE / TRIES_BEFORE_LAST_CHANCE
 
 #: The latest first strike whose last chance was the try that has just failed.
 LAST_CHANCE_TAKEN = JUST_FAILED - LAST_CHANCE
@@ -107,9 +108,13 @@ def mixed(circuit: Circuit, at: datetime) -> Circuit:
     return replace(circuit, mixed_at=at)
 
 
-def patiently(strikes: int) -> Hold:
+def patiently(strikes: int, pause: timedelta = BETWEEN_TRIES) -> Hold:
     """Tried now and then, its last chance being ahead of it, or behind it and no verdict against it."""
-    return held(HoldReason.LAST_CHANCE, BETWEEN_TRIES, strikes=strikes, not_before=BETWEEN_TRIES)
+    return held(HoldReason.LAST_CHANCE, pause, strikes=strikes, not_before=pause)
+
+
+#: The pause after its try in batch 7 alone.
+AFTER_ALONE = BETWEEN_TRIES * (1 - 7 * GOLDEN_RATIO % 1 * SPREAD)
 
 
 SITUATIONS: dict[str, tuple[Situation, Decision]] = {
@@ -277,7 +282,7 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
         Situation(
             case=convict(redrive_count=OFTEN), circuit=shown_luck(JUST_FAILED - LUCK + SECOND)
         ),
-        patiently(STRIKES_THAT_CONVICT),
+        patiently(STRIKES_THAT_CONVICT, AFTER_ALONE),
     ),
     "but not before that": (
         Situation(case=convict(first_strike=LAST_CHANCE_TAKEN + SECOND), circuit=ALONE),
@@ -287,7 +292,7 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
         Situation(
             case=convict(strikes=STRIKES_THAT_CONVICT - 1, redrive_count=OFTEN), circuit=ALONE
         ),
-        patiently(STRIKES_THAT_CONVICT - 1),
+        patiently(STRIKES_THAT_CONVICT - 1, AFTER_ALONE),
     ),
     "nor after fewer redrives than it has attempts": (
         Situation(case=convict(redrive_count=ONE_SHORT), circuit=ALONE),

@@ -105,10 +105,10 @@ def _after_canary(
     # If the consumer went down right after a success, live successes say little about the next minutes.
     is_steady = not circuit.flaps
     is_beyond_doubt = is_steady and judgement.is_beyond_doubt
-    if circuit.success_count < settings.success_threshold and not is_beyond_doubt:
-        return circuit
     if batch.size > settings.canary_size:
         circuit = replace(circuit, good_window=batch.size)
+    if circuit.success_count < settings.success_threshold and not is_beyond_doubt:
+        return circuit
     if is_steady and circuit.rate is not None:
         vouched *= GROWTH_AT_RATE
     window = max(restart_window(circuit, settings), vouched, circuit.orders.window(now))

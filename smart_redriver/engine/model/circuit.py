@@ -231,6 +231,11 @@ class Circuit:
         )
 
     @property
+    def lately_judged(self) -> int:
+        """Letters of the last judged batches."""
+        return sum(one.size for one in self.judged[-SUSPECTS_SHOW_IN:])
+
+    @property
     def left_failing(self) -> int:
         """Letters of failed batches that the consumer still has while no other letter that could fail is out."""
         if self.state is not State.CLOSED or not self.failure_count or self.pending:

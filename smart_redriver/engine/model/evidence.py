@@ -309,12 +309,13 @@ def _enough(failed: int) -> int:
     return max(FEWEST_LIVE_SUCCESSES, math.ceil(failed / FAILURES_PER_LIVE_SUCCESS))
 
 
-def live_outcome(metrics: QueueMetrics | None, since: datetime) -> LiveOutcome:
+def live_outcome(metrics: QueueMetrics | None, since: datetime, our_tries: int = 0) -> LiveOutcome:
     """Return the outcomes of all messages in the last minutes, letters and others.
 
     Args:
         metrics: None if CloudWatch could not be read.
-        since: the circuit's last change; outcomes from before it say nothing any more.
+        since: when the last judged batch was sent; no verdict rests on anything later.
+        our_tries: failed tries that letters of judged batches may account for; a verdict has counted them already.
 
     The shortest span that has something to say decides, so that the end of an outage shows at once.
 
@@ -329,6 +330,6 @@ def live_outcome(metrics: QueueMetrics | None, since: datetime) -> LiveOutcome:
         failed = max(0, account.failed_tries - account.present)
         if account.deleted >= FEWEST_LIVE_SUCCESSES and account.deleted > failed:
             return LiveOutcome.SUCCEEDS
-        if not account.deleted and account.failed_tries >= FEWEST_LIVE_SUCCESSES:
+        if not account.deleted and account.failed_tries - our_tries >= FEWEST_LIVE_SUCCESSES:
             return LiveOutcome.FAILS
     return LiveOutcome.UNSEEN

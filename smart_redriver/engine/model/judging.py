@@ -17,9 +17,15 @@ from smart_redriver.engine.model.causes import with_failures, with_successes
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import Evidence
 from smart_redriver.engine.model.fifo_counts import counted
-from smart_redriver.engine.model.permit import cause_cool_down, is_mixed
+from smart_redriver.engine.model.permit import cause_cool_down, is_mixed, is_up_briefly
 from smart_redriver.engine.model.queue_metrics import Account, QueueMetrics
-from smart_redriver.engine.model.verdict import Judgement, known_by, weigh
+from smart_redriver.engine.model.verdict import (
+    GROWTH_WHERE_SHOWN,
+    MIXED_SHARE,
+    Judgement,
+    known_by,
+    weigh,
+)
 
 #: A batch was too large if its share of successes is below this part of a smaller batch's share, and the smaller batch
 #: was large enough that chance plays little part.
@@ -81,6 +87,9 @@ def judge(
             judgement = _unless_by_chance(judgement, circuit, batch, known, settings, now)
         if judgement.verdict is Verdict.SUCCESS and _were_too_many(circuit, batch, known):
             judgement = replace(judgement, is_overload=True, is_strike=judgement.is_clear)
+        if is_up_briefly(circuit, now) and not _are_few(batch, known):
+            # The letters that came back may have met a bad phase, and the others a good one.
+            judgement = replace(judgement, is_strike=False)
         after = circuit
         if judgement.verdict is not None:
             after = _fallen(
@@ -117,6 +126,14 @@ def _unless_by_chance(
         return judgement
     reason = f"{judgement.reason}, as many do beside others that succeed"
     return replace(judgement, verdict=Verdict.NO_EVIDENCE, reason=reason, was_alone=True)
+
+
+def _are_few(batch: Batch, evidence: Evidence) -> bool:
+    """Whether so few letters came back, or may yet, that a consumer that went down meanwhile is no explanation."""
+    unknown = batch.unblemished - evidence.succeeded
+    return evidence.failed < batch.unblemished and (
+        max(evidence.failed, unknown) <= MIXED_SHARE * batch.unblemished
+    )
 
 
 def _were_too_many(circuit: Circuit, batch: Batch, evidence: Evidence) -> bool:
@@ -203,7 +220,7 @@ def _record(
             return succeeded(circuit, batch, judgement, settings, now)
         case Verdict.FAILURE:
             if circuit.state is State.HALF_OPEN and batch.size > settings.canary_size:
-                circuit = replace(circuit, good_window=batch.size // 4)
+                circuit = replace(circuit, good_window=batch.size // (2 * GROWTH_WHERE_SHOWN))
             return failed(
                 _up_until(circuit, batch.sent_at),
                 judgement.reason,

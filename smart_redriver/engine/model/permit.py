@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import LiveOutcome
-from smart_redriver.engine.model.verdict import GROWTH_WHERE_VOUCHED
+from smart_redriver.engine.model.verdict import GROWTH_WHERE_SHOWN
 
 #: A success speaks for the next batch for this long: its evidence is already some minutes old.
 FRESH = timedelta(minutes=3)
@@ -20,6 +20,10 @@ DOUBT = timedelta(minutes=5)
 #: meet its next bad phase, so the window is divided by `LATE_SHARE`.
 TRUSTED_SHARE = 0.6
 LATE_SHARE = 4
+
+#: A consumer that flaps is up for longer than last time if it has been up for this many times as long: verdicts are
+#: given once a minute, so that times of the same length can differ by a minute or two.
+OUTLIVED = 1.5
 
 #: Batches that may be out at a time, however few letters each has: the circuit's item holds them at 300 bytes each, and
 #: an item has 400 KB at most. A trickle of letters makes a batch each minute, and its verdicts may take a day.
@@ -132,17 +136,19 @@ def allow(
         case State.HALF_OPEN if circuit.pending:
             return Permit(limit=0, reason="HALF_OPEN, the canary awaits its verdict")
         case _:
-            return Permit(limit=_canary(circuit, settings), reason="a canary", is_canary=True)
+            return Permit(limit=_canary(circuit, settings, now), reason="a canary", is_canary=True)
 
 
-def _canary(circuit: Circuit, settings: Settings) -> int:
+def _canary(circuit: Circuit, settings: Settings, now: datetime) -> int:
     """Letters in a canary; if the consumer is known to flap, the one after a success is a whole batch.
 
-    Such a consumer is up for minutes: by the time two small canaries have been judged, it is down again. At a rate, it
-    may go down because of the batch.
+    Such a consumer is up for minutes: by the time two small canaries have been judged, it is down again. If it is up so
+    briefly that even the second meets it down, the first is the whole batch. At a rate, it may go down because of the
+    batch.
     """
-    stays_small = circuit.success_count == 0 or circuit.rate is not None
-    if circuit.flaps < FLAPS_THAT_SHOW or stays_small:
+    is_second = circuit.success_count > 0
+    is_whole = not is_second if is_up_briefly(circuit, now) else is_second
+    if circuit.flaps < FLAPS_THAT_SHOW or circuit.rate is not None or not is_whole:
         return settings.canary_size
     return min(restart_window(circuit, settings), settings.max_window)
 
@@ -154,7 +160,7 @@ def restart_window(circuit: Circuit, settings: Settings) -> int:
     """
     if circuit.flaps < FLAPS_THAT_SHOW:
         return max(settings.initial_window, circuit.good_window // 2)
-    return max(settings.initial_window, circuit.good_window * GROWTH_WHERE_VOUCHED)
+    return max(settings.initial_window, circuit.good_window * GROWTH_WHERE_SHOWN)
 
 
 def is_likely_up(circuit: Circuit, now: datetime) -> bool:
@@ -162,6 +168,17 @@ def is_likely_up(circuit: Circuit, now: datetime) -> bool:
     if circuit.flaps < FLAPS_THAT_SHOW or circuit.success_count == 0 or circuit.up_since is None:
         return True
     return now - circuit.up_since <= TRUSTED_SHARE * timedelta(seconds=circuit.up_seconds)
+
+
+def is_up_briefly(circuit: Circuit, now: datetime) -> bool:
+    """Whether a flapping consumer is likely to be down again by the time that a success is known.
+
+    Whatever follows a success then meets its next bad phase. This time it may be up for longer.
+    """
+    up = timedelta(seconds=circuit.up_seconds)
+    if circuit.flaps < FLAPS_THAT_SHOW or not up or TRUSTED_SHARE * up > FRESH:
+        return False
+    return circuit.up_since is None or now - circuit.up_since <= OUTLIVED * up
 
 
 def _is_heeded(hint: Hint, circuit: Circuit, now: datetime) -> bool:
@@ -178,7 +195,8 @@ def _is_heeded(hint: Hint, circuit: Circuit, now: datetime) -> bool:
 def _allow_open(
     circuit: Circuit, settings: Settings, now: datetime, live: LiveOutcome, hint: Hint | None
 ) -> Permit:
-    canary = Permit(limit=settings.canary_size, reason="a canary", is_canary=True)
+    first = replace(circuit, success_count=0)
+    canary = Permit(limit=_canary(first, settings, now), reason="a canary", is_canary=True)
     if live is LiveOutcome.SUCCEEDS:
         return replace(canary, reason="a canary, as live messages succeed")
     has_cooled = has_cooled_down(circuit, settings, now)
@@ -209,7 +227,7 @@ def _allow_closed(circuit: Circuit, settings: Settings, now: datetime) -> Permit
     probe = Permit(limit=settings.canary_size, reason=reason, is_probe=True)
     limit = max(0, window - circuit.outstanding)
     free = Permit(limit=limit, reason=reason if limit else f"{reason}, all of it out")
-    is_trusted = circuit.is_shaken and _is_fresh(circuit, now)
+    is_trusted = circuit.is_shaken and _is_fresh(circuit, now) is not is_up_briefly(circuit, now)
     if is_trusted and all(one.is_probe for one in circuit.pending):
         # If verdicts are slower than probes, some are always out: they must not hold back the batch they prepare.
         return replace(free, limit=free.limit or window)

@@ -117,7 +117,8 @@ class SourceContext:
 
     def max_receives(self) -> int:
         """Receives of one message, before SQS moves it to the DLQ."""
-        return self.known_facts.max_receive_count or self.settings.max_receive_count
+        known = self.facts.max_receive_count if self.facts is not None else None
+        return known or self.settings.max_receive_count
 
     def time_to_fail(self) -> timedelta:
         """Return the time from a letter's first try to its move to the DLQ, for a consumer that just fails."""
@@ -192,12 +193,14 @@ class SourceContext:
 
     def _permit_of_circuit(self, now: datetime) -> Permit:
         """The permit by circuit, metrics and hint, cached while these do not change."""
-        circuit, metrics, hint, at = self._allowed_by
-        is_known = circuit is self.circuit and metrics is self.metrics and hint is self.hint
+        circuit, metrics, hint = self.circuit, self.metrics, self.hint
+        past, past_metrics, past_hint, at = self._allowed_by
+        is_known = past is circuit and past_metrics is metrics and past_hint is hint
         if not is_known or at != now:
-            self._allowed_by = self.circuit, self.metrics, self.hint, now
-            live = live_outcome(self.metrics, self.circuit.last_tried_at)
-            self._allowed = allow(self.circuit, self.settings, now, live, self.hint)
+            self._allowed_by = circuit, metrics, hint, now
+            our_tries = self.max_receives() * circuit.lately_judged
+            live = live_outcome(metrics, circuit.last_tried_at, our_tries)
+            self._allowed = allow(circuit, self.settings, now, live, hint)
         return self._allowed
 
     def felt(self, now: datetime) -> Rate | None:

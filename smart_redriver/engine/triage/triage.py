@@ -25,6 +25,9 @@ from smart_redriver.engine.triage.retention import is_expiring
 
 #: A letter with enough strikes is tried this often until its last chance: an outage of what it needs may be over.
 TRIES_BEFORE_LAST_CHANCE = 8
+#: The pauses after tries alone are shorter by up to this share, see `_pause_between_tries`.
+SPREAD = 0.3
+GOLDEN_RATIO = 0.618034
 
 #: After this many times `max_attempts` redrives, a suspect with fewer strikes is tried as rarely: it has been alone.
 IN_VAIN = 2
@@ -224,9 +227,7 @@ def _earliest(
     ):
         last_chance = _last_chance(now, circuit, settings)
         chance = ((entry.first_strike if entry else None) or now) + last_chance
-        patient = failed_at(case, terms, now) + (
-            timedelta(seconds=settings.last_chance_seconds) / TRIES_BEFORE_LAST_CHANCE
-        )
+        patient = failed_at(case, terms, now) + _pause_between_tries(case, circuit, settings)
         if chance > not_before:
             patient = min(chance, patient)
         elif case.last_try is None or case.last_try < chance:
@@ -235,6 +236,19 @@ def _earliest(
         if patient > not_before:
             return patient, HoldReason.LAST_CHANCE
     return not_before, HoldReason.BACKOFF
+
+
+def _pause_between_tries(case: Case, circuit: Circuit, settings: Settings) -> timedelta:
+    """How long a suspect waits until its next try.
+
+    One that was alone must not keep in step with an outage that recurs: its pauses differ. Letters of one batch wait
+    equally long. Multiples of the golden ratio are spread evenly, whatever number of them is taken (Knuth, TAOCP 3,
+    6.4).
+    """
+    pause = timedelta(seconds=settings.last_chance_seconds) / TRIES_BEFORE_LAST_CHANCE
+    if not case.was_alone(circuit):
+        return pause
+    return pause * (1 - (case.batch or 0) * GOLDEN_RATIO % 1 * SPREAD)
 
 
 def _attempts(case: Case, strikes: int, *, is_doubtful: bool) -> int:
