@@ -10,7 +10,7 @@ from smart_redriver.engine.model.batch import Verdict
 from smart_redriver.engine.model.circuit import Circuit, Fared, State
 from smart_redriver.engine.model.evidence import Evidence, Live
 from smart_redriver.engine.model.judging import charge, judge
-from smart_redriver.engine.model.permit import MIX_LASTS, is_mixed
+from smart_redriver.engine.model.permit import FLAPS_THAT_SHOW, MIX_LASTS, is_mixed
 from smart_redriver.engine.model.verdict import LIVE_PATIENCE, Judgement
 from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, ago
 from tests.unit.judging import SETTINGS, SILENT, WELL, beside, shown
@@ -68,11 +68,18 @@ def test_it_lasts_for_a_part_of_the_time_to_a_last_chance() -> None:
 
 
 def in_a_mix(
-    evidence: Evidence, *, fared: Fared, size: int = 4, state: State = State.CLOSED
+    evidence: Evidence,
+    *,
+    fared: Fared,
+    size: int = 4,
+    state: State = State.CLOSED,
+    flaps: int = 0,
 ) -> Judgement:
     """The judgement of a batch of which this is known, on a queue of which many letters failed so lately."""
     batch = a_batch(size=size, last_try_at=NOW - LIVE_PATIENCE)
-    circuit = a_circuit(pending=(batch,), state=state, mixed_at=batch.sent_at, fared=fared)
+    circuit = a_circuit(
+        pending=(batch,), state=state, mixed_at=batch.sent_at, fared=fared, flaps=flaps
+    )
     _, (ruling,) = judge(
         circuit, {7: evidence}, SETTINGS, NOW, visibility_timeout=timedelta(seconds=30), roll=0.5
     )
@@ -93,6 +100,15 @@ def test_as_many_failures_in_a_row_as_chance_brings_are_no_outage(
 
     assert judgement.verdict is verdict
     assert judgement.was_alone is (verdict is Verdict.NO_EVIDENCE)
+
+
+@pytest.mark.parametrize(
+    ("flaps", "verdict"),
+    [(FLAPS_THAT_SHOW - 1, Verdict.NO_EVIDENCE), (FLAPS_THAT_SHOW, Verdict.FAILURE)],
+)
+def test_where_the_consumer_flaps_no_failure_is_chance(flaps: int, verdict: Verdict) -> None:
+    """The mixture is its phases: if failures were none, nobody would see for how long it is up."""
+    assert in_a_mix(shown(failed=4), fared=MOSTLY_FAIL, flaps=flaps).verdict is verdict
 
 
 def test_enough_failures_in_a_row_show_an_outage_although_most_letters_fail() -> None:

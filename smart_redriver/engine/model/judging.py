@@ -17,7 +17,12 @@ from smart_redriver.engine.model.causes import with_failures, with_successes
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import Evidence
 from smart_redriver.engine.model.fifo_counts import counted
-from smart_redriver.engine.model.permit import cause_cool_down, is_mixed, is_up_briefly
+from smart_redriver.engine.model.permit import (
+    FLAPS_THAT_SHOW,
+    cause_cool_down,
+    is_mixed,
+    is_up_briefly,
+)
 from smart_redriver.engine.model.queue_metrics import Account, QueueMetrics
 from smart_redriver.engine.model.verdict import (
     GROWTH_WHERE_SHOWN,
@@ -113,7 +118,9 @@ def _unless_by_chance(
     Letters with unknown outcomes may have succeeded. If there are live messages, they decide instead.
     """
     is_quiet = circuit.state is State.CLOSED and not evidence.live.met
-    if not is_quiet or not is_mixed(circuit, batch.sent_at, settings):
+    # Where the consumer flaps, the mixture is its phases, and a failure the end of one.
+    is_steady = circuit.flaps < FLAPS_THAT_SHOW
+    if not (is_quiet and is_steady) or not is_mixed(circuit, batch.sent_at, settings):
         return judgement
     if evidence.unknown_of(batch) and now < known_by(batch, evidence):
         return replace(judgement, verdict=None, reason="others may have succeeded")
