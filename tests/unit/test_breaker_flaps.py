@@ -336,7 +336,7 @@ def test_a_flapping_consumers_large_canary_is_followed_by_a_probe_too() -> None:
         state=State.HALF_OPEN, flaps=FLAPS_THAT_SHOW, success_count=1, good_window=10
     )
 
-    closed = judging(all_succeeded, size=12)(half_open)
+    closed = judging(all_succeeded, size=20)(half_open)
 
     assert allow(closed, SETTINGS, NOW).is_probe
 

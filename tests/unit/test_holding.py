@@ -10,7 +10,7 @@ from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY, MAX_VISIBILITY
 from smart_redriver.engine.model.batch import Verdict
 from smart_redriver.engine.triage.decision import Hold, HoldReason, ParkReason, Redrive
-from smart_redriver.engine.triage.triage import SPREAD, hold_unless_expiring
+from smart_redriver.engine.triage.triage import SOONER, hold_unless_expiring
 from tests.unit.examples import NOW, a_circuit, a_judged, a_returned_letter
 from tests.unit.situations import (
     BETWEEN_TRIES,
@@ -124,7 +124,7 @@ def test_the_pauses_after_tries_alone_differ_so_that_no_outage_that_recurs_meets
     pauses = [_pause_alone(batch), _pause_alone(batch), _pause_alone(batch + 1)]
 
     assert pauses[0] == pauses[1] != pauses[2]
-    assert all((1 - SPREAD) * BETWEEN_TRIES <= pause <= BETWEEN_TRIES for pause in pauses)
+    assert all((1 - SOONER) * BETWEEN_TRIES <= pause <= BETWEEN_TRIES for pause in pauses)
 
 
 def _pause_alone(batch: int) -> timedelta:

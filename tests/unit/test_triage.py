@@ -28,7 +28,7 @@ from smart_redriver.engine.triage.triage import (
     IN_VAIN,
     LUCK_LASTS,
     PATIENCE_IN_A_MIX,
-    SPREAD,
+    SOONER,
     STRIKES_THAT_CONVICT,
 )
 from tests.unit.examples import (
@@ -114,7 +114,7 @@ def patiently(strikes: int, pause: timedelta = BETWEEN_TRIES) -> Hold:
 
 
 #: The pause after its try in batch 7 alone.
-AFTER_ALONE = BETWEEN_TRIES * (1 - 7 * GOLDEN_RATIO % 1 * SPREAD)
+AFTER_ALONE = BETWEEN_TRIES * (1 - 7 * GOLDEN_RATIO % 1 * SOONER)
 
 
 SITUATIONS: dict[str, tuple[Situation, Decision]] = {

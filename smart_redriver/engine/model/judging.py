@@ -18,8 +18,8 @@ from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import Evidence
 from smart_redriver.engine.model.fifo_counts import counted
 from smart_redriver.engine.model.permit import (
-    FLAPS_THAT_SHOW,
     cause_cool_down,
+    is_flapping,
     is_mixed,
     is_up_briefly,
 )
@@ -118,9 +118,9 @@ def _unless_by_chance(
     Letters with unknown outcomes may have succeeded. If there are live messages, they decide instead.
     """
     is_quiet = circuit.state is State.CLOSED and not evidence.live.met
-    # Where the consumer flaps, the mixture is its phases, and a failure the end of one.
-    is_steady = circuit.flaps < FLAPS_THAT_SHOW
-    if not (is_quiet and is_steady) or not is_mixed(circuit, batch.sent_at, settings):
+    # If the consumer flaps, the mixture comes from its phases, and a failure is the end of one.
+    may_be_chance = is_quiet and not is_flapping(circuit)
+    if not may_be_chance or not is_mixed(circuit, batch.sent_at, settings):
         return judgement
     if evidence.unknown_of(batch) and now < known_by(batch, evidence):
         return replace(judgement, verdict=None, reason="others may have succeeded")
@@ -138,9 +138,8 @@ def _unless_by_chance(
 def _are_few(batch: Batch, evidence: Evidence) -> bool:
     """Whether so few letters came back, or may yet, that a consumer that went down meanwhile is no explanation."""
     unknown = batch.unblemished - evidence.succeeded
-    return evidence.failed < batch.unblemished and (
-        max(evidence.failed, unknown) <= MIXED_SHARE * batch.unblemished
-    )
+    worst = max(evidence.failed, unknown)
+    return batch.unblemished > 0 and worst <= MIXED_SHARE * batch.unblemished
 
 
 def _were_too_many(circuit: Circuit, batch: Batch, evidence: Evidence) -> bool:

@@ -136,21 +136,25 @@ def allow(
         case State.HALF_OPEN if circuit.pending:
             return Permit(limit=0, reason="HALF_OPEN, the canary awaits its verdict")
         case _:
-            return Permit(limit=_canary(circuit, settings, now), reason="a canary", is_canary=True)
+            return _canary(circuit, settings, now)
 
 
-def _canary(circuit: Circuit, settings: Settings, now: datetime) -> int:
-    """Letters in a canary; if the consumer is known to flap, the one after a success is a whole batch.
+def _canary(circuit: Circuit, settings: Settings, now: datetime) -> Permit:
+    """A canary; if the consumer is known to flap, the one after a success is a whole batch.
 
     Such a consumer is up for minutes: by the time two small canaries have been judged, it is down again. If it is up so
     briefly that even the second meets it down, the first is the whole batch. At a rate, it may go down because of the
     batch.
     """
     is_second = circuit.success_count > 0
-    is_whole = not is_second if is_up_briefly(circuit, now) else is_second
-    if circuit.flaps < FLAPS_THAT_SHOW or circuit.rate is not None or not is_whole:
-        return settings.canary_size
-    return min(restart_window(circuit, settings), settings.max_window)
+    limit = settings.canary_size
+    if (
+        is_flapping(circuit)
+        and circuit.rate is None
+        and is_second is not is_up_briefly(circuit, now)
+    ):
+        limit = min(restart_window(circuit, settings), settings.max_window)
+    return Permit(limit=limit, reason="a canary", is_canary=True)
 
 
 def restart_window(circuit: Circuit, settings: Settings) -> int:
@@ -158,14 +162,19 @@ def restart_window(circuit: Circuit, settings: Settings) -> int:
 
     If the consumer flaps, the time is wrong and not the window, which may grow.
     """
-    if circuit.flaps < FLAPS_THAT_SHOW:
-        return max(settings.initial_window, circuit.good_window // 2)
-    return max(settings.initial_window, circuit.good_window * GROWTH_WHERE_SHOWN)
+    if is_flapping(circuit):
+        return max(settings.initial_window, circuit.good_window * GROWTH_WHERE_SHOWN)
+    return max(settings.initial_window, circuit.good_window // 2)
+
+
+def is_flapping(circuit: Circuit) -> bool:
+    """Whether the consumer is known to go up and down."""
+    return circuit.flaps >= FLAPS_THAT_SHOW
 
 
 def is_likely_up(circuit: Circuit, now: datetime) -> bool:
     """Whether a flapping consumer will stay up for a while: it has just come up, or was up for longer last time."""
-    if circuit.flaps < FLAPS_THAT_SHOW or circuit.success_count == 0 or circuit.up_since is None:
+    if not is_flapping(circuit) or circuit.success_count == 0 or circuit.up_since is None:
         return True
     return now - circuit.up_since <= TRUSTED_SHARE * timedelta(seconds=circuit.up_seconds)
 
@@ -176,7 +185,7 @@ def is_up_briefly(circuit: Circuit, now: datetime) -> bool:
     Whatever follows a success then meets its next bad phase. This time it may be up for longer.
     """
     up = timedelta(seconds=circuit.up_seconds)
-    if circuit.flaps < FLAPS_THAT_SHOW or not up or TRUSTED_SHARE * up > FRESH:
+    if not is_flapping(circuit) or not up or TRUSTED_SHARE * up > FRESH:
         return False
     return circuit.up_since is None or now - circuit.up_since <= OUTLIVED * up
 
@@ -195,8 +204,7 @@ def _is_heeded(hint: Hint, circuit: Circuit, now: datetime) -> bool:
 def _allow_open(
     circuit: Circuit, settings: Settings, now: datetime, live: LiveOutcome, hint: Hint | None
 ) -> Permit:
-    first = replace(circuit, success_count=0)
-    canary = Permit(limit=_canary(first, settings, now), reason="a canary", is_canary=True)
+    canary = _canary(circuit, settings, now)
     if live is LiveOutcome.SUCCEEDS:
         return replace(canary, reason="a canary, as live messages succeed")
     has_cooled = has_cooled_down(circuit, settings, now)

@@ -25,12 +25,12 @@ from smart_redriver.engine.model.evidence import (
 )
 from smart_redriver.engine.model.judging import Ruling
 from smart_redriver.engine.model.permit import (
-    FLAPS_THAT_SHOW,
     Hint,
     Permit,
     allow,
     believes_successes,
     expects_reports,
+    is_flapping,
 )
 from smart_redriver.engine.model.queue_metrics import PERIOD, Account, QueueMetrics, minute_of
 from smart_redriver.engine.model.rate import (
@@ -222,7 +222,7 @@ class SourceContext:
             is_closed=circuit.state is State.CLOSED,
             are_out=bool(circuit.pending) or now < circuit.last_tried_at + CLEARED,
             may_be_too_many=any(self._may_be_too_many(one) for one in self.rulings),
-            flaps=circuit.flaps >= FLAPS_THAT_SHOW,
+            flaps=is_flapping(circuit),
             unheard=self._unheard(now),
             outcomes=self._outcomes(),
         )

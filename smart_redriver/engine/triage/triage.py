@@ -26,7 +26,7 @@ from smart_redriver.engine.triage.retention import is_expiring
 #: A letter with enough strikes is tried this often until its last chance: an outage of what it needs may be over.
 TRIES_BEFORE_LAST_CHANCE = 8
 #: The pauses after tries alone are shorter by up to this share, see `_pause_between_tries`.
-SPREAD = 0.3
+SOONER = 0.3
 GOLDEN_RATIO = 0.618034
 
 #: After this many times `max_attempts` redrives, a suspect with fewer strikes is tried as rarely: it has been alone.
@@ -248,7 +248,7 @@ def _pause_between_tries(case: Case, circuit: Circuit, settings: Settings) -> ti
     pause = timedelta(seconds=settings.last_chance_seconds) / TRIES_BEFORE_LAST_CHANCE
     if not case.was_alone(circuit):
         return pause
-    return pause * (1 - (case.batch or 0) * GOLDEN_RATIO % 1 * SPREAD)
+    return pause * (1 - (case.batch or 0) * GOLDEN_RATIO % 1 * SOONER)
 
 
 def _attempts(case: Case, strikes: int, *, is_doubtful: bool) -> int:
