@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import timedelta
 from random import Random
 
@@ -163,6 +164,18 @@ def _falls(name: str, live: float) -> Scenario:
 
 FALLING = (_falls("29", 6), _falls("29:30", 30), _falls("29:60", 60), _falls("29:quiet", 0))
 
+#: The rate comes near its limit again and again, and each fall costs ten minutes.
+WEAK = replace(
+    _falls("29:weak", 31),
+    title="10,000 letters, down for 1 h, then falls over for 10 min at more than 6 a second, 31 live a minute",
+    letters=10_000,
+    consumer=lambda _: Consumer(capacity_per_second=6, beyond=Beyond.FALL),
+    outage=Outage(lasts=hours(1)),
+    calm_at=hours(1),
+    lasts=hours(1),
+    limits=Limits(drained=120, falls=5),
+)
+
 #: The first window is too much for it, and each batch after a successful canary.
 SOON = Scenario(
     name="29:soon",
@@ -212,4 +225,4 @@ FOREIGN = Scenario(
     limits=Limits(opens=False),
 )
 
-CAPACITY = (*BORNE, SCALED, *BACK, *FALLING, SOON, MILLION_AT_ONCE, HELD, FOREIGN)
+CAPACITY = (*BORNE, SCALED, *BACK, *FALLING, WEAK, SOON, MILLION_AT_ONCE, HELD, FOREIGN)

@@ -150,20 +150,19 @@ def test_after_an_outage_half_of_the_good_window_and_after_a_flap_more_than_it(
 
 
 @pytest.mark.parametrize(
-    ("flaps", "success_count", "rate", "limit"),
+    ("flaps", "success_count", "limit"),
     [
-        (FLAPS_THAT_SHOW, 1, None, 10 * GROWTH_WHERE_SHOWN),
-        (FLAPS_THAT_SHOW, 1, A_RATE, CANARY),
-        (FLAPS_THAT_SHOW, 0, None, CANARY),
-        (FEWER, 1, None, CANARY),
+        (FLAPS_THAT_SHOW, 1, 10 * GROWTH_WHERE_SHOWN),
+        (FLAPS_THAT_SHOW, 0, CANARY),
+        (FEWER, 1, CANARY),
     ],
 )
 def test_the_second_canary_is_a_batch_where_the_consumer_flaps(
-    flaps: int, success_count: int, rate: Rate | None, limit: int
+    flaps: int, success_count: int, limit: int
 ) -> None:
-    """When two small ones have been judged, it is down again; or, at a rate, because of the batch."""
+    """When two small ones have been judged, it is down again."""
     half_open = a_circuit(
-        state=State.HALF_OPEN, flaps=flaps, success_count=success_count, good_window=10, rate=rate
+        state=State.HALF_OPEN, flaps=flaps, success_count=success_count, good_window=10
     )
 
     permit = allow(half_open, SETTINGS, NOW)

@@ -143,16 +143,11 @@ def _canary(circuit: Circuit, settings: Settings, now: datetime) -> Permit:
     """A canary; if the consumer is known to flap, the one after a success is a whole batch.
 
     Such a consumer is up for minutes: by the time two small canaries have been judged, it is down again. If it is up so
-    briefly that even the second meets it down, the first is the whole batch. At a rate, it may go down because of the
-    batch.
+    briefly that even the second meets it down, the first is the whole batch.
     """
     is_second = circuit.success_count > 0
     limit = settings.canary_size
-    if (
-        is_flapping(circuit)
-        and circuit.rate is None
-        and is_second is not is_up_briefly(circuit, now)
-    ):
+    if is_flapping(circuit) and is_second is not is_up_briefly(circuit, now):
         limit = min(restart_window(circuit, settings), settings.max_window)
     return Permit(limit=limit, reason="a canary", is_canary=True)
 

@@ -48,8 +48,8 @@ NEAR = 0.75
 CREEP = 1.01
 CREEP_NEAR = 1.003
 
-#: A consumer that goes up and down at no more than this rate does so by itself.
-BY_ITSELF = 3.0
+#: A consumer that goes down at no more than this rate, in letters a second, does so by itself.
+BY_ITSELF = 1.5
 
 #: The consumer has too much if a message waits, or is in flight, for twice as long as usual plus this many seconds.
 #: This many more messages are chance, or wrong counts.
@@ -74,6 +74,10 @@ REMEMBERED = timedelta(hours=2)
 #: A queue that stays full for this long although nothing is sent there is not full of our letters.
 PATIENCE = timedelta(minutes=10)
 
+#: A congestion that is over within this time costs little. The rate comes near the one that was too high as much more
+#: rarely as congestions lasted longer, except for the first: an outage may look like one.
+CHEAP = timedelta(minutes=1)
+
 #: Producers' messages of this many minutes show how many come a second.
 LIVE_MINUTES = 5
 
@@ -84,8 +88,11 @@ LONGEST_STEP = timedelta(minutes=1)
 #: are dealt out only a little beyond the next look, because sent letters can't be called back.
 AHEAD = timedelta(seconds=15)
 LOOKS_EVERY = timedelta(seconds=10)
-#: How far ahead if the schedule makes the next look.
+#: How far ahead if the schedule makes the next look. If a consumer goes up and down, what follows a success is the one
+#: batch until it is down: it may be this much longer, up to this share of the time for which the consumer is up.
 AHEAD_OF_SCHEDULE = timedelta(minutes=1)
+LONGER = 2
+SHARE_OF_UP = 0.3
 
 #: This long after the last letter was dealt out, what the queue holds is not ours.
 CLEARED = timedelta(minutes=5)
@@ -115,6 +122,7 @@ class Rate:
             Marks are at least half a minute apart.
         borne, borne_at: the most that was borne before the last congestion, and when that was.
         congested_since: since when no letters go because of a congestion.
+        spent: seconds for which congestions lasted beyond what is cheap, while the rate that was borne is remembered.
         usual_wait, usual_in_flight: seconds that a message waits and is in flight while few of our letters are there.
         live: producers' messages a second.
         without_ours: messages that the queue held when none of our letters were there.
@@ -131,6 +139,7 @@ class Rate:
     borne: float | None = None
     borne_at: datetime | None = None
     congested_since: datetime | None = None
+    spent: float = 0.0
     usual_wait: float = 0.0
     usual_in_flight: float = 0.0
     live: float = 0.0
@@ -148,6 +157,16 @@ class Rate:
     def is_congested(self) -> bool:
         """Whether the consumer has more than it can handle."""
         return self.congested_since is not None
+
+    @property
+    def remembered(self) -> timedelta:
+        """For how long the rate that was borne is remembered: for longer if it was costly to learn."""
+        return REMEMBERED * max(1.0, self.spent / PATIENCE.total_seconds())
+
+    @property
+    def slowness(self) -> float:
+        """How many times more slowly than usual the rate creeps."""
+        return max(1.0, (timedelta(seconds=self.spent) - PATIENCE) / CHEAP)
 
 
 def ahead_at_once(
@@ -169,6 +188,16 @@ def ahead_at_once(
     if not rate.is_quiet or is_used_up:
         return ahead
     return max(ahead, timedelta(seconds=handful / rate.per_second))
+
+
+def ahead_of_schedule(up: timedelta) -> timedelta:
+    """Return how far ahead letters go if the schedule makes the next look.
+
+    Args:
+        up: for how long a consumer that goes up and down was up; zero if it is not known.
+
+    """
+    return min(LONGER * AHEAD_OF_SCHEDULE, max(AHEAD_OF_SCHEDULE, SHARE_OF_UP * up))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +264,7 @@ class Look:
         """Whether letters could be too many. If looks are seconds apart anyway, a rate costs only seconds."""
         has_counts_of_deaths = self.facts.dying is not None
         may_suffer = self.may_be_too_many or self.is_at_risk or not self.is_quiet
-        return may_suffer or has_counts_of_deaths or (self.flaps and self.is_exact)
+        return may_suffer or has_counts_of_deaths or self.flaps
 
     @property
     def is_cleared(self) -> bool:
@@ -250,7 +279,7 @@ class Look:
         """
         is_outage = self.unheard is not None and not self.is_closed and self.facts.dying is None
         is_over = (self.is_cleared or is_outage) and not self.is_at_risk
-        return is_over and self.is_quiet and bool(self.live)
+        return is_over and self.is_quiet and not self.flaps and bool(self.live)
 
     def is_telling(self, rate: Rate) -> bool:
         """Whether letters went at the rate for long enough to show its effect."""
@@ -274,9 +303,6 @@ def felt(rate: Rate | None, look: Look) -> Rate | None:
     None if there are hardly any messages that could suffer, and the letters have not suffered either: then verdicts are
     enough.
     """
-    if look.flaps and look.is_quiet and not look.is_exact and not _may_be_too_fast(rate):
-        # The queue of a consumer that is down looks full, too: letters would wait, and nobody would gain by it.
-        return None
     if rate is None:
         return _first(look) if look.needs_rate else None
     if look.ends_rate and rate.borne is None:
@@ -286,20 +312,17 @@ def felt(rate: Rate | None, look: Look) -> Rate | None:
     return replace(_learned(_told(rate, look), look), looked_at=look.at)
 
 
-def _may_be_too_fast(rate: Rate | None) -> bool:
-    """Whether a consumer may go down because of the rate."""
-    return rate is not None and (rate.borne or 0.0) > BY_ITSELF
-
-
 def _learned(rate: Rate, look: Look) -> Rate:
     """The rate after what the queue shows of it."""
     arrives = rate.live + (rate.per_second if look.is_telling(rate) else 0.0)
     if _is_crowded(rate, look.facts, arrives):
         return _congested(rate, look, is_ours=look.is_closed and look.may_show(rate))
     if not look.is_closed:
+        if rate.is_congested:
+            return rate
         return _gone_on(_with_borne(rate, look.at) if _went_down(rate, look) else rate)
     if rate.is_congested:
-        return _gone_on(rate)
+        return _gone_on(_paid(rate, look.at))
     if _fails_more(rate):
         return _congested(rate, look, is_ours=True)
     rate = _with_usual(rate, look, arrives)
@@ -331,8 +354,8 @@ def _told(rate: Rate, look: Look) -> Rate:
     The queue never holds fewer messages than those that are not ours. Otherwise, what an outage had left there would
     hide a congestion later.
     """
-    if rate.borne_at is not None and look.at > rate.borne_at + REMEMBERED:
-        rate = replace(rate, borne=None, borne_at=None)
+    if rate.borne_at is not None and look.at > rate.borne_at + rate.remembered:
+        rate = replace(rate, borne=None, borne_at=None, spent=0.0)
     rate = replace(
         rate,
         live=look.live_per_second if look.live else rate.live,
@@ -433,10 +456,11 @@ def _growth(rate: Rate, look: Look) -> float:
 
 def _creep(rate: Rate, borne: float) -> float:
     """The growth in ten seconds after a rate was too high. Beyond `borne`, the consumer handles more than it seemed."""
-    if NEAR * borne <= rate.per_second < borne:
-        return CREEP_NEAR
-    is_far = rate.per_second < borne
-    return GROWTH_IN_TEN_SECONDS if rate.is_quiet and is_far else CREEP
+    if rate.is_quiet and rate.per_second < NEAR * borne:
+        return GROWTH_IN_TEN_SECONDS
+    is_near = NEAR * borne <= rate.per_second < borne
+    crept: float = (CREEP_NEAR if is_near else CREEP) ** (1 / rate.slowness)
+    return crept
 
 
 def _grown(rate: Rate, look: Look) -> Rate:
@@ -447,12 +471,25 @@ def _grown(rate: Rate, look: Look) -> Rate:
 
 
 def _with_borne(rate: Rate, now: datetime) -> Rate:
-    """The rate with what was borne: between the rate before and the one that was too high, or a share of the latter."""
+    """The rate with what was borne: between the rate before and the one that was too high, or a share of the latter.
+
+    Nothing if few producers' messages could suffer, and the consumer went down by itself: then the rate grows as at first.
+    """
+    if rate.is_quiet and rate.per_second <= BY_ITSELF:
+        return replace(rate, borne=None, borne_at=None, spent=0.0)
     if rate.borne is not None and not rate.before:
         # It has borne nothing since: it isn't over the last congestion, and the rate is not to blame.
         return replace(rate, per_second=max(_least(rate), SHARE_OF_BORNE * rate.per_second))
     borne = sqrt(rate.before * rate.per_second) or SHARE_OF_BORNE * rate.per_second
     return replace(rate, borne=borne, borne_at=now)
+
+
+def _paid(rate: Rate, now: datetime) -> Rate:
+    """The rate with what a congestion cost that is over."""
+    if rate.congested_since is None or rate.borne is None:
+        return rate
+    lasted = min(now - rate.congested_since, PATIENCE)
+    return replace(rate, spent=rate.spent + max(0.0, (lasted - CHEAP).total_seconds()))
 
 
 def _congested(rate: Rate, look: Look, *, is_ours: bool) -> Rate:
@@ -464,7 +501,7 @@ def _congested(rate: Rate, look: Look, *, is_ours: bool) -> Rate:
         return rate
     # No letters went since, and the messages are still there: they are not ours.
     return replace(
-        rate,
+        _paid(rate, look.at),
         congested_since=None,
         per_second=min(_begins(rate.live), rate.per_second),
         without_ours=look.held,

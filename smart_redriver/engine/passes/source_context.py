@@ -44,6 +44,7 @@ from smart_redriver.engine.model.rate import (
     Look,
     Rate,
     ahead_at_once,
+    ahead_of_schedule,
     felt,
 )
 from smart_redriver.engine.passes.circuit_keeper import CircuitKeeper, LostRace
@@ -399,10 +400,11 @@ class SourceContext:
             self.ahead = AHEAD if goes_on else AHEAD_OF_SCHEDULE
         if rate is not None and not self.is_flowing:
             # No look follows within seconds, see `looks_again_after`.
-            self.ahead = AHEAD_OF_SCHEDULE
+            self.ahead = ahead_of_schedule(timedelta(seconds=self.circuit.up_seconds))
         # With one look a minute, a pass meets more letters than it lets go: returns among them are strikes, and have
         # last chances.
-        bound = None if self.ahead == AHEAD_OF_SCHEDULE else self.ahead
+        is_of_schedule = self.ahead is not None and self.ahead >= AHEAD_OF_SCHEDULE
+        bound = None if is_of_schedule else self.ahead
         self._gate = CauseGate(self.circuit, self.settings, self.roll)
         self.admission = Admission(
             self.circuit,
