@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -231,6 +232,15 @@ def test_a_trial_goes_without_delay(trial: str) -> None:
 
     assert delays(admission(permit), just_failed) == [0]
     assert delays(admission(), just_failed) == [30]
+
+
+@pytest.mark.parametrize("rate", [0.0, 9.0])
+def test_the_letters_of_a_trial_that_go_apart_are_far_apart(rate: float) -> None:
+    permit = Permit(limit=5, reason="a canary", is_canary=True, is_apart=True)
+
+    went = delays(admission(permit, replace(UNLIMITED, max_rate=rate)), letters(5))
+
+    assert [later - sooner for sooner, later in pairwise(went)] == 4 * [20]
 
 
 def test_letters_are_spread_so_that_the_consumer_sees_no_more_than_the_rate() -> None:

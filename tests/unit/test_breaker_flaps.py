@@ -10,6 +10,7 @@ from smart_redriver.engine.model.breaker import force
 from smart_redriver.engine.model.circuit import MOST_FLAPS, State
 from smart_redriver.engine.model.evidence import Evidence
 from smart_redriver.engine.model.permit import (
+    FAILED_TOGETHER,
     FLAPS_THAT_SHOW,
     FRESH,
     LATE_SHARE,
@@ -18,7 +19,6 @@ from smart_redriver.engine.model.permit import (
     is_likely_up,
     restart_window,
 )
-from smart_redriver.engine.model.rate import Rate
 from smart_redriver.engine.model.verdict import GROWTH_WHERE_SHOWN
 from tests.unit.circuits import (
     SETTINGS,
@@ -34,7 +34,6 @@ from tests.unit.examples import NOW, a_circuit, ago
 
 CANARY = SETTINGS.canary_size
 FEWER = FLAPS_THAT_SHOW - 1
-A_RATE = Rate(per_second=1.0, looked_at=NOW)
 
 # How it shows.
 
@@ -168,6 +167,30 @@ def test_the_second_canary_is_a_batch_where_the_consumer_flaps(
     permit = allow(half_open, SETTINGS, NOW)
 
     assert (permit.limit, permit.is_canary) == (limit, True)
+
+
+@pytest.mark.parametrize(
+    ("consecutive_opens", "good_window", "is_apart"),
+    [
+        (FAILED_TOGETHER, 0, False),
+        (FAILED_TOGETHER + 1, 0, True),
+        (FAILED_TOGETHER + 1, 10, False),
+    ],
+)
+def test_the_letters_of_a_small_batch_that_fails_again_and_again_go_one_by_one(
+    consecutive_opens: int, good_window: int, is_apart: bool
+) -> None:
+    """A consumer failed all that it took at once: 67 of 80 good letters beside 120 pills were given up."""
+    half_open = a_circuit(
+        state=State.HALF_OPEN,
+        flaps=FLAPS_THAT_SHOW,
+        success_count=1,
+        good_window=good_window,
+        consecutive_opens=consecutive_opens,
+    )
+
+    assert allow(half_open, SETTINGS, NOW).is_apart is is_apart
+    assert not allow(replace(half_open, success_count=0), SETTINGS, NOW).is_apart
 
 
 BRIEFLY = (FRESH / TRUSTED_SHARE).total_seconds()

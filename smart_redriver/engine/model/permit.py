@@ -33,6 +33,9 @@ MOST_PENDING = 500
 #: If this many full batches in a row failed right after a success, the consumer flaps.
 FLAPS_THAT_SHOW = 2
 
+#: If a small batch failed more often than this since the consumer flaps, it may be that letters fail together.
+FAILED_TOGETHER = 2
+
 
 #: A mix that was shown holds for this share of `last_chance_seconds`: two tries of a suspect.
 MIX_LASTS = 0.25
@@ -66,7 +69,8 @@ class Hint:
 class Permit:
     """How many letters a pass may redrive, and why not more. A trial is small, and goes without delay.
 
-    `is_hinted`: the canary goes early because a hint says that the consumer is well again.
+    `is_hinted`: the canary goes early because a hint says that the consumer is well again. `is_apart`: its letters go one
+    by one, because the consumer may fail all messages that it takes at once.
     """
 
     limit: int
@@ -74,6 +78,7 @@ class Permit:
     is_canary: bool = False
     is_probe: bool = False
     is_hinted: bool = False
+    is_apart: bool = False
 
     @property
     def is_trial(self) -> bool:
@@ -149,7 +154,9 @@ def _canary(circuit: Circuit, settings: Settings, now: datetime) -> Permit:
     limit = settings.canary_size
     if is_flapping(circuit) and is_second is not is_up_briefly(circuit, now):
         limit = min(restart_window(circuit, settings), settings.max_window)
-    return Permit(limit=limit, reason="a canary", is_canary=True)
+    is_small = settings.canary_size < limit <= settings.initial_window
+    is_apart = is_small and circuit.consecutive_opens > FAILED_TOGETHER
+    return Permit(limit=limit, reason="a canary", is_canary=True, is_apart=is_apart)
 
 
 def restart_window(circuit: Circuit, settings: Settings) -> int:

@@ -49,9 +49,9 @@ SUSPECTS_TURN = 2
 #: happened, letters are spread by this much more, unless they go at a rate, which spreads them.
 SPREAD = timedelta(minutes=1)
 
-#: Letters that are nearly parked reach their consumer one by one, this far apart. A Lambda function whose event source
-#: mapping does not report batch item failures fails all ten messages of a batch: a good letter would fail each time
-#: beside poison that became suspect in the same minute.
+#: Letters that are nearly parked, or whose canary fails again and again, go one by one, this far apart. A Lambda
+#: function whose event source mapping does not report batch item failures fails all ten messages of a batch: a good
+#: letter would fail each time beside poison that became suspect in the same minute.
 #: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html#services-sqs-batchfailurereporting
 ONE_BY_ONE = timedelta(seconds=20)
 
@@ -87,6 +87,9 @@ class Admission:
         self.suspects_until = circuit.suspects_until
         self._look_ahead = LookAhead(circuit, now)
         rate = _rate(circuit, settings.max_rate, now)
+        if permit.is_apart:
+            apart = 1 / ONE_BY_ONE.total_seconds()
+            rate = min(rate or apart, apart)
         self._pacer = Pacer(rate, _paced_from(circuit, now) if can_delay else circuit.paced_until)
         for one in circuit.pending:
             if one.is_complete:
