@@ -33,7 +33,7 @@ MOST_PENDING = 500
 #: If this many full batches in a row failed right after a success, the consumer flaps.
 FLAPS_THAT_SHOW = 2
 
-#: If a small batch failed more often than this since the consumer flaps, it may be that letters fail together.
+#: If the circuit has opened more often than this in a row, a small batch may fail because its letters go together.
 FAILED_TOGETHER = 2
 
 
@@ -67,7 +67,7 @@ class Hint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permit:
-    """How many letters a pass may redrive, and why not more. A trial is small, and goes without delay.
+    """How many letters a pass may redrive, and why not more. A trial is small, and waits for no backoff.
 
     `is_hinted`: the canary goes early because a hint says that the consumer is well again. `is_apart`: its letters go one
     by one, because the consumer may fail all messages that it takes at once.

@@ -355,7 +355,7 @@ def _told(rate: Rate, look: Look) -> Rate:
     hide a congestion later.
     """
     if rate.borne_at is not None and look.at > rate.borne_at + rate.remembered:
-        rate = replace(rate, borne=None, borne_at=None, spent=0.0)
+        rate = _forgotten(rate)
     rate = replace(
         rate,
         live=look.live_per_second if look.live else rate.live,
@@ -476,12 +476,17 @@ def _with_borne(rate: Rate, now: datetime) -> Rate:
     Nothing if few producers' messages could suffer, and the consumer went down by itself: then the rate grows as at first.
     """
     if rate.is_quiet and rate.per_second <= BY_ITSELF:
-        return replace(rate, borne=None, borne_at=None, spent=0.0)
+        return _forgotten(rate)
     if rate.borne is not None and not rate.before:
         # It has borne nothing since: it isn't over the last congestion, and the rate is not to blame.
         return replace(rate, per_second=max(_least(rate), SHARE_OF_BORNE * rate.per_second))
     borne = sqrt(rate.before * rate.per_second) or SHARE_OF_BORNE * rate.per_second
     return replace(rate, borne=borne, borne_at=now)
+
+
+def _forgotten(rate: Rate) -> Rate:
+    """The rate without what congestions have shown."""
+    return replace(rate, borne=None, borne_at=None, spent=0.0)
 
 
 def _paid(rate: Rate, now: datetime) -> Rate:

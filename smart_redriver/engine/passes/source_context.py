@@ -387,7 +387,10 @@ class SourceContext:
         before, rate = self.circuit.rate, self.felt(now)
         self.keeper.change(replace(self.circuit, rate=rate))
         self.permit = self.allow(now)
-        if rate is not None and self.waits_for_rate:
+        if rate is not None and not self.is_flowing:
+            # No look follows within seconds, see `looks_again_after`.
+            self.ahead = ahead_of_schedule(timedelta(seconds=self.circuit.up_seconds))
+        elif rate is not None and self.waits_for_rate:
             self.ahead = ahead_at_once(
                 before,
                 rate,
@@ -398,13 +401,10 @@ class SourceContext:
         elif rate is not None:
             # Sent letters can't be called back, so they are dealt out only until the next look.
             self.ahead = AHEAD if goes_on else AHEAD_OF_SCHEDULE
-        if rate is not None and not self.is_flowing:
-            # No look follows within seconds, see `looks_again_after`.
-            self.ahead = ahead_of_schedule(timedelta(seconds=self.circuit.up_seconds))
+        looks_soon = self.is_flowing and (goes_on or self.waits_for_rate)
         # With one look a minute, a pass meets more letters than it lets go: returns among them are strikes, and have
         # last chances.
-        is_of_schedule = self.ahead is not None and self.ahead >= AHEAD_OF_SCHEDULE
-        bound = None if is_of_schedule else self.ahead
+        bound = self.ahead if looks_soon else None
         self._gate = CauseGate(self.circuit, self.settings, self.roll)
         self.admission = Admission(
             self.circuit,
