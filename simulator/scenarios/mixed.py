@@ -121,7 +121,7 @@ def _whole_batches(name: str, poison: int, live: float | None) -> Scenario:
         consumer=lambda _: Consumer(whole_batches=True),
         traffic=LiveTraffic(per_minute=live) if live else None,
         until=hours(80),
-        limits=Limits(poison_parked=NINE_HOURS) if live else Limits(),
+        limits=Limits(poison_parked=NINE_HOURS) if live else Limits(good_drained=NINE_HOURS),
     )
 
 
@@ -130,6 +130,9 @@ WHOLE_BATCHES = (
     _whole_batches("27:many", 40, 6),
     _whole_batches("27:live", 10, 60),
     _whole_batches("27:quiet", 10, None),
+    _whole_batches("27:quiet:many", 40, None),
+    # Some seeds take two days: nothing tells a batch of poison from an outage.
+    replace(_whole_batches("27:quiet:most", 120, None), limits=Limits()),
 )
 
 

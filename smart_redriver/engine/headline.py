@@ -20,7 +20,7 @@ from smart_redriver.engine.config.settings import Mode, Settings
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.batch import Batch, Verdict
 from smart_redriver.engine.model.circuit import Circuit, Orders, State
-from smart_redriver.engine.model.permit import cools_until, spares_until
+from smart_redriver.engine.model.permit import cools_until, fails_together, spares_until
 from smart_redriver.engine.model.rate import PATIENCE
 
 #: If all is well, a letter's outcome is known this long after its send.
@@ -60,6 +60,7 @@ class Topic(str, Enum):
     FAILING = "consumer may be down"
     SILENT = "no outcome known"
     CROWDED = "consumer has enough"
+    TOGETHER = "batches fail as a whole"
     KINDS = "a cause is down"
     SUSPECTS = "letters that failed"
     STUCK = "letters that can't be parked"
@@ -138,6 +139,7 @@ class Seen:
         suspects, suspects_until: letters that failed while others succeeded, and when the last of these is tried again.
         stuck: letters that should be parked but that the parking lot does not accept.
         crowded_since: since when the consumer has had more than it can bear, so that nothing goes.
+        fails_together: one letter that fails fails all that the consumer takes with it, so that they go one by one.
         rate_per_second, live_per_second: the rates of letters that go back, and of producers' messages beside them.
         drained_by: when the backlog is gone at this rate.
 
@@ -170,6 +172,7 @@ class Seen:
     suspects_until: datetime | None = None
     stuck: int = 0
     crowded_since: datetime | None = None
+    fails_together: bool = False
     rate_per_second: float | None = None
     live_per_second: float | None = None
     drained_by: datetime | None = None
@@ -286,6 +289,7 @@ def _with_circuit(seen: Seen, circuit: Circuit, settings: Settings | None, now: 
         ),
         stuck=circuit.stuck,
         crowded_since=circuit.rate.congested_since if circuit.rate else None,
+        fails_together=fails_together(circuit) and not seen.keeps_order,
         rate_per_second=rate,
         live_per_second=circuit.rate.live if circuit.rate else None,
         drained_by=now + timedelta(seconds=seen.backlog / rate) if rate and seen.backlog else None,
@@ -623,6 +627,18 @@ def _crowded(seen: Seen) -> Headline | None:
     )
 
 
+def _together(seen: Seen) -> Headline | None:
+    if not seen.fails_together or not seen.backlog or seen.state is not State.CLOSED:
+        return None
+    return Headline(
+        topic=Topic.TOGETHER,
+        colour=Colour.YELLOW,
+        text=f"Consumer fails all messages that it takes at once if one fails. {_waiting(seen)}",
+        waits_for="Letters go back one by one",
+        then="Let the consumer report which of a batch failed (`ReportBatchItemFailures`).",
+    )
+
+
 def _kind_down(seen: Seen) -> Headline | None:
     if not seen.kinds_down or not seen.backlog:
         return None
@@ -745,6 +761,7 @@ _RULES: tuple[Callable[[Seen], Headline | None], ...] = (
     _failing,
     _stuck,
     _crowded,
+    _together,
     _silent,
     _kind_down,
     _suspects_wait,

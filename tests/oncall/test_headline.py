@@ -30,6 +30,7 @@ from smart_redriver.engine.model.evidence import LiveOutcome
 from smart_redriver.engine.model.permit import allow
 from tests.oncall.test_outlook import FULL
 from tests.unit.examples import a_batch, a_circuit, a_judged
+from tests.unit.test_apart import after
 
 NOW = datetime(2026, 11, 24, 2, 30, tzinfo=UTC)
 SINCE = NOW - timedelta(minutes=27)
@@ -65,6 +66,11 @@ LONG = "KeyError in work.charge: no price"
 MIXED = replace(FLOWING, came_back=14, of_these=28)
 
 SENTENCES = [
+    (
+        replace(MIXED, fails_together=True),
+        Colour.YELLOW,
+        "Consumer fails all messages that it takes at once if one fails. 300 letters wait. Letters go back one by one.",
+    ),
     (
         MIXED,
         Colour.YELLOW,
@@ -312,6 +318,7 @@ counts = st.integers(0, 50)
         suspects=counts,
         suspects_until=moments,
         drained_by=moments,
+        fails_together=st.booleans(),
         came_back=counts,
         of_these=counts,
     )
@@ -353,6 +360,7 @@ ROWS = {
     Topic.FAILING: "Consumer may be down",
     Topic.SILENT: "Consumer not seen to work",
     Topic.CROWDED: "Consumer has as much as it bears",
+    Topic.TOGETHER: "Consumer fails all messages that it takes at once",
     Topic.KINDS: "N of M letters wait for CAUSE; or for the next pass to look at them, and CAUSE is down",
     Topic.SUSPECTS: "N letters failed while others succeeded",
     Topic.STUCK: "N of M letters can't be parked",
@@ -431,6 +439,14 @@ def test_letters_that_are_back_are_no_rate() -> None:
 
     assert seen.rate_per_second == pytest.approx(15 / 300)
     assert seen.drained_by == NOW + timedelta(seconds=FULL.depth * 20)
+
+
+def test_letters_that_cannot_go_one_by_one_are_not_said_to() -> None:
+    circuit = after("tAtA")
+    ordered = replace(FULL, arn=f"{FULL.arn}.fifo")
+
+    assert seen_of(circuit, Settings(), NOW, dlq=FULL).fails_together
+    assert not seen_of(circuit, Settings(), NOW, dlq=ordered).fails_together
 
 
 def test_a_suspect_that_succeeds_speaks_for_the_consumer() -> None:

@@ -292,6 +292,8 @@ _VERDICTS = {one.value[0]: one for one in Verdict}
 
 #: The separator of what later versions keep about a judged batch, within its verdict.
 _MORE = "~"
+#: The mark of a batch whose letters went one by one. It stands where the editions before do not look.
+_APART = "-"
 
 
 def _judged_to_text(judged: Judged) -> str:
@@ -301,7 +303,8 @@ def _judged_to_text(judged: Judged) -> str:
     two, so that it can read a table of this version.
     """
     more: list[object] = [judged.size, int(judged.sent_at.timestamp()), judged.unaccounted]
-    kept = _MORE.join(map(str, (judged.verdict.value[0], *more)))
+    letter = judged.verdict.value[0] + (_APART if judged.is_apart else "")
+    kept = _MORE.join(map(str, (letter, *more)))
     marks = ("+" if judged.is_whole else "") + ("?" if judged.was_alone else "")
     verdict = kept + marks + ("!" if judged.is_strike else "")
     fields = (judged.id, judged.generation, verdict, judged.returned, judged.overturned_at)
@@ -323,6 +326,7 @@ def _judged_from_text(text: str) -> Judged:
         is_strike="!" in verdict,
         was_alone="?" in verdict,
         is_whole="+" in verdict,
+        is_apart=verdict[1:2] == _APART,
         returned=int(returned),
         overturned_at=int(overturned_at),
         size=int(size),

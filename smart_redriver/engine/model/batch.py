@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 
 #: Judged batches remembered, so that a letter that returns late can still use its batch's verdict. At one batch in five
@@ -13,6 +13,12 @@ JUDGED_KEPT = 200
 
 #: Causes of failure that are counted for each batch.
 CAUSES_KEPT = 10
+
+
+#: Letters that go one by one are this far apart. A Lambda function whose event source mapping does not report batch item
+#: failures fails all ten messages of a batch: a good letter fails each time that it is taken with poison.
+#: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html#services-sqs-batchfailurereporting
+APART = timedelta(seconds=20)
 
 
 class Verdict(str, Enum):
@@ -143,6 +149,12 @@ class Batch:
         )
 
     @property
+    def is_apart(self) -> bool:
+        """Whether its letters went one by one, so that the consumer could take each by itself."""
+        seconds = (self.tried_by - self.first_try_at).total_seconds()
+        return self.is_complete and seconds >= (self.size - 1) * APART.total_seconds()
+
+    @property
     def tried_by(self) -> datetime:
         """When the consumer could see the last of its letters."""
         return self.last_try_at or self.first_try_at
@@ -156,7 +168,8 @@ class Judged:
     suspects came back with no other message to compare them with. A success that the batch itself showed is overturned
     when `overturned_at` letters have returned after all (0: never). `sent_at` and `size` tell its letters from
     producers' messages in the source's metrics. `unaccounted`: letters whose outcome was unknown at the verdict and
-    that no producer's message could be compared with. `is_whole`: every letter was shown to have succeeded.
+    that no producer's message could be compared with. `is_whole`: every letter was shown to have succeeded. `is_apart`:
+    its letters went one by one.
     """
 
     id: int
@@ -170,6 +183,7 @@ class Judged:
     overturned_at: int = 0
     unaccounted: int = 0
     is_whole: bool = False
+    is_apart: bool = False
 
     @property
     def has_succeeded_as_a_whole(self) -> bool:

@@ -350,5 +350,6 @@ class Circuit:
             overturned_at=overturned_at,
             unaccounted=unaccounted,
             is_whole=is_whole,
+            is_apart=batch.is_apart,
         )
         return replace(self.without_batch(batch.id), judged=(*self.judged, judged)[-JUDGED_KEPT:])

@@ -19,6 +19,7 @@ from smart_redriver.engine.model.evidence import Evidence
 from smart_redriver.engine.model.fifo_counts import counted
 from smart_redriver.engine.model.permit import (
     cause_cool_down,
+    fails_together,
     is_flapping,
     is_mixed,
     is_up_briefly,
@@ -62,6 +63,7 @@ def judge(
     *,
     visibility_timeout: timedelta,
     roll: float,
+    is_undelayed: bool = False,
 ) -> tuple[Circuit, tuple[Ruling, ...]]:
     """Judge every batch that can be judged, oldest first, and move the circuit accordingly.
 
@@ -69,6 +71,7 @@ def judge(
         evidence: what is known about each batch that awaits its verdict, by its id.
         visibility_timeout: the source queue's.
         roll: uniform in [0, 1), for the jitter of a cool-down.
+        is_undelayed: the source can't delay letters, so that they can't go one by one.
 
     """
     rulings: list[Ruling] = []
@@ -100,6 +103,9 @@ def judge(
             after = _fallen(
                 circuit, batch, judgement, judgement.verdict, known, settings, now, roll
             )
+        if after.flaps and not is_undelayed and fails_together(after):
+            # Batches failed right after a trial because of their company, and not because of the time.
+            after = replace(after, flaps=0)
         rulings.append(_ruling(batch, judgement, known, circuit, after))
         circuit = after
     return circuit, tuple(rulings)

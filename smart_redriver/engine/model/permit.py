@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.batch import Verdict
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import LiveOutcome
 from smart_redriver.engine.model.verdict import GROWTH_WHERE_SHOWN
@@ -33,9 +35,15 @@ MOST_PENDING = 500
 #: If this many full batches in a row failed right after a success, the consumer flaps.
 FLAPS_THAT_SHOW = 2
 
-#: If the circuit has opened more often than this in a row, a small batch may fail because its letters go together.
+#: If letters together failed this often, each time right before one alone succeeded, the consumer fails all that it takes
+#: at once. If the circuit has opened more often than this in a row, that may be the reason, too.
 FAILED_TOGETHER = 2
 
+#: When this many letters have succeeded alone, `TOGETHER` go together again, as many as a Lambda function takes at once by
+#: default. Each further failure doubles the wait.
+#: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+ALONE_FIRST = 5
+TOGETHER = 10
 
 #: A mix that was shown holds for this share of `last_chance_seconds`: two tries of a suspect.
 MIX_LASTS = 0.25
@@ -131,8 +139,79 @@ def allow(
     now: datetime,
     live: LiveOutcome = LiveOutcome.UNSEEN,
     hint: Hint | None = None,
+    *,
+    is_undelayed: bool = False,
 ) -> Permit:
-    """How many letters may be redriven now; while the circuit is OPEN, live traffic and a hint count, too."""
+    """How many letters may be redriven now; while the circuit is OPEN, live traffic and a hint count, too.
+
+    `is_undelayed`: the source can't delay letters, so that they can't go one by one.
+    """
+    if is_undelayed or not fails_together(circuit):
+        return _allow(circuit, settings, now, live, hint)
+    return _apart(circuit, settings, now, live, hint)
+
+
+def _apart(
+    circuit: Circuit,
+    settings: Settings,
+    now: datetime,
+    live: LiveOutcome,
+    hint: Hint | None,
+) -> Permit:
+    """Letters one by one, for a consumer that fails all that it takes at once.
+
+    There is one batch at a time, so that its letters can be compared. A trial has several letters: going one by one, they
+    risk no more than one does. From time to time a few go together, as the consumer may have changed.
+    """
+    trial = max(settings.canary_size, settings.initial_window)
+    permit = _allow(circuit, replace(settings, canary_size=trial), now, live, hint)
+    if permit.is_trial or not permit.limit:
+        return replace(permit, is_apart=True)
+    if circuit.pending:
+        return replace(permit, limit=0, reason=f"{permit.reason}, one batch at a time, one by one")
+    failures, alone = _company(circuit)
+    if alone >= ALONE_FIRST * 2 ** (failures - FAILED_TOGETHER):
+        return replace(permit, limit=min(permit.limit, TOGETHER))
+    return replace(permit, is_apart=True, reason=f"{permit.reason}, one by one")
+
+
+def fails_together(circuit: Circuit) -> bool:
+    """Whether the consumer fails all letters that it takes at once, if one of them fails."""
+    return _company(circuit)[0] >= FAILED_TOGETHER
+
+
+def _company(circuit: Circuit) -> tuple[int, int]:
+    """Return how many batches failed right before a letter alone succeeded, and the successes alone since the last.
+
+    A consumer that goes up and down would still be down right after a batch that failed. A batch together that succeeds
+    ends the count.
+    """
+    failures = alone = 0
+    has_failed = False
+    for one in sorted(circuit.judged, key=attrgetter("sent_at")):
+        is_success = one.verdict is Verdict.SUCCESS
+        if one.is_apart:
+            succeeded = is_success * max(0, one.size - one.seen_again - one.unaccounted)
+            alone += succeeded
+            failures += has_failed and succeeded > 0
+            has_failed = False
+        elif is_success:
+            failures = max(0, failures - 1) if 2 * one.returned >= one.size else 0
+            has_failed = False
+        elif failures >= FAILED_TOGETHER:
+            failures, alone = failures + 1, 0
+        elif one.returned > 1:
+            alone, has_failed = 0, True
+    return failures, alone
+
+
+def _allow(
+    circuit: Circuit,
+    settings: Settings,
+    now: datetime,
+    live: LiveOutcome,
+    hint: Hint | None,
+) -> Permit:
     match circuit.state:
         case State.CLOSED:
             return _allow_closed(circuit, settings, now)

@@ -30,6 +30,7 @@ from smart_redriver.engine.model.permit import (
     allow,
     believes_successes,
     expects_reports,
+    fails_together,
     is_flapping,
 )
 from smart_redriver.engine.model.queue_metrics import PERIOD, Account, QueueMetrics, minute_of
@@ -201,7 +202,14 @@ class SourceContext:
             self._allowed_by = circuit, metrics, hint, now
             our_tries = self.max_receives() * circuit.lately_judged
             live = live_outcome(metrics, circuit.last_tried_at, our_tries)
-            self._allowed = allow(circuit, self.settings, now, live, hint)
+            self._allowed = allow(
+                circuit,
+                self.settings,
+                now,
+                live,
+                hint,
+                is_undelayed=not self.source.longest_delay,
+            )
         return self._allowed
 
     def felt(self, now: datetime) -> Rate | None:
@@ -213,7 +221,9 @@ class SourceContext:
         if facts is None or self.source.settles_at_once:
             return circuit.rate
         used = timedelta()
-        if circuit.rate is not None and circuit.paced_until is not None:
+        # Letters that go one by one don't show what the rate does.
+        is_apart = bool(self.source.longest_delay) and fails_together(circuit)
+        if circuit.rate is not None and circuit.paced_until is not None and not is_apart:
             used = min(now, circuit.paced_until) - circuit.rate.looked_at
         look = Look(
             at=now,
@@ -321,6 +331,7 @@ class SourceContext:
             now,
             visibility_timeout=self.known_facts.visibility_timeout,
             roll=self.roll,
+            is_undelayed=not self.source.longest_delay,
         )
 
     def _since_failure(self) -> Account | None:
@@ -387,7 +398,9 @@ class SourceContext:
         before, rate = self.circuit.rate, self.felt(now)
         self.keeper.change(replace(self.circuit, rate=rate))
         self.permit = self.allow(now)
-        if rate is not None and not self.is_flowing:
+        if self.permit.is_apart and self.source.longest_delay:
+            self.ahead = self.source.longest_delay
+        elif rate is not None and not self.is_flowing:
             # No look follows within seconds, see `looks_again_after`.
             self.ahead = ahead_of_schedule(timedelta(seconds=self.circuit.up_seconds))
         elif rate is not None and self.waits_for_rate:

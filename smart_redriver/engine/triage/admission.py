@@ -11,7 +11,7 @@ from operator import attrgetter
 
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY
-from smart_redriver.engine.model.batch import Verdict
+from smart_redriver.engine.model.batch import APART, Verdict
 from smart_redriver.engine.model.circuit import Circuit
 from smart_redriver.engine.model.permit import Permit
 from smart_redriver.engine.triage.case import Case
@@ -49,12 +49,6 @@ SUSPECTS_TURN = 2
 #: happened, letters are spread by this much more, unless they go at a rate, which spreads them.
 SPREAD = timedelta(minutes=1)
 
-#: Letters that are nearly parked, or whose canary fails again and again, go one by one, this far apart. A Lambda
-#: function whose event source mapping does not report batch item failures fails all ten messages of a batch: a good
-#: letter would fail each time beside poison that became suspect in the same minute.
-#: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html#services-sqs-batchfailurereporting
-ONE_BY_ONE = timedelta(seconds=20)
-
 
 class Admission:
     """Decides about the letters of one source queue, round by round. `room`: letters that may still go.
@@ -88,7 +82,7 @@ class Admission:
         self._look_ahead = LookAhead(circuit, now)
         rate = _rate(circuit, settings.max_rate, now)
         if permit.is_apart:
-            apart = 1 / ONE_BY_ONE.total_seconds()
+            apart = 1 / APART.total_seconds()
             rate = min(rate or apart, apart)
         self._pacer = Pacer(rate, _paced_from(circuit, now) if can_delay else circuit.paced_until)
         for one in circuit.pending:
@@ -294,7 +288,7 @@ class Admission:
         spread = self._spread * roll
         if self._is_nearly_convicted(decision):
             # If there is no time for all, the rest go in between.
-            spread += ONE_BY_ONE * (self._nearly_convicted + roll)
+            spread += APART * (self._nearly_convicted + roll)
         free = terms.longest_delay - decision.delay
         return decision.delay + (
             spread % free if spread > free > timedelta() else min(spread, free)
