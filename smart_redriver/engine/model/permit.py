@@ -148,23 +148,18 @@ def allow(
     """
     if is_undelayed or not fails_together(circuit):
         return _allow(circuit, settings, now, live, hint)
-    return _apart(circuit, settings, now, live, hint)
-
-
-def _apart(
-    circuit: Circuit,
-    settings: Settings,
-    now: datetime,
-    live: LiveOutcome,
-    hint: Hint | None,
-) -> Permit:
-    """Letters one by one, for a consumer that fails all that it takes at once.
-
-    There is one batch at a time, so that its letters can be compared. A trial has several letters: going one by one, they
-    risk no more than one does. From time to time a few go together, as the consumer may have changed.
-    """
+    # Going one by one, several letters of a trial risk no more than one does.
     trial = max(settings.canary_size, settings.initial_window)
-    permit = _allow(circuit, replace(settings, canary_size=trial), now, live, hint)
+    several = replace(settings, canary_size=trial)
+    return _one_by_one(circuit, _allow(circuit, several, now, live, hint))
+
+
+def _one_by_one(circuit: Circuit, permit: Permit) -> Permit:
+    """Return the permit for a consumer that fails all that it takes at once.
+
+    There is one batch at a time, so that its letters can be compared. From time to time a few go together, as the consumer
+    may have changed.
+    """
     if permit.is_trial or not permit.limit:
         return replace(permit, is_apart=True)
     if circuit.pending:
