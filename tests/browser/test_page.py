@@ -265,6 +265,25 @@ def test_an_incident_is_worked_by_keys_alone(desk: Desk, open_page: Open) -> Non
     assert len(desk.bodies(SOURCE)) == 1
 
 
+FOCUS_AT_QUESTION = """() => new MutationObserver((_, me) => {
+    if (!document.querySelector(".question")) return;
+    window.focusAtQuestion = document.activeElement.getAttribute("tabindex");
+    me.disconnect();
+}).observe(document, { childList: true, subtree: true })"""
+
+
+def test_the_plan_has_the_focus_as_soon_as_its_question_appears(
+    desk: Desk, open_page: Open
+) -> None:
+    desk.park("a")
+    page = open_page()
+    page.evaluate(FOCUS_AT_QUESTION)
+
+    plan(page)
+
+    assert page.evaluate("window.focusAtQuestion") == "-1"
+
+
 def test_escape_answers_a_question_with_no(desk: Desk, open_page: Open) -> None:
     desk.park("a")
     page = open_page()

@@ -1,6 +1,6 @@
 // The page: what is around each view, and which view an address means.
 import { render } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { takeToken, useLook } from "./api.js";
 import { Causes } from "./causes.js";
 import { html } from "./html.js";
@@ -132,7 +132,7 @@ function Page() {
     document.title = `${where}: Redrive console`;
   }, [location.hash]);
   // A key has led here, and what had the focus is gone.
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (document.activeElement === document.body) document.getElementById("main").focus();
   }, [room, queue, view]);
   const { value } = about;

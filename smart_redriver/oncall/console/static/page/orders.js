@@ -1,5 +1,5 @@
 // Orders: a form, the command's plan, its question, progress, and the end. All of it in one dialog.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ask, order, tellChanged, useLook } from "./api.js";
 import { html } from "./html.js";
 import { Badge, Trouble, Waiting } from "./parts.js";
@@ -181,8 +181,9 @@ function Running({ first, onClose, onOrder, isDialogAsked }) {
   isDialogAsked.current = () => {
     if (task.state === "asking") stop();
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     // Whoever reads the plan comes to it first; Yes is one Tab away, and never under a finger that hits Enter twice.
+    // Before the question is drawn: focus that moves later takes Yes away from whoever is quick.
     if (task.state === "asking") top.current?.focus();
   }, [task.state, task.question]);
   return html`<div>
