@@ -289,7 +289,7 @@ def _with_circuit(seen: Seen, circuit: Circuit, settings: Settings | None, now: 
         ),
         stuck=circuit.stuck,
         crowded_since=circuit.rate.congested_since if circuit.rate else None,
-        fails_together=fails_together(circuit) and not seen.keeps_order,
+        fails_together=fails_together(circuit),
         rate_per_second=rate,
         live_per_second=circuit.rate.live if circuit.rate else None,
         drained_by=now + timedelta(seconds=seen.backlog / rate) if rate and seen.backlog else None,

@@ -441,12 +441,9 @@ def test_letters_that_are_back_are_no_rate() -> None:
     assert seen.drained_by == NOW + timedelta(seconds=FULL.depth * 20)
 
 
-def test_letters_that_cannot_go_one_by_one_are_not_said_to() -> None:
-    circuit = after("tAtA")
-    ordered = replace(FULL, arn=f"{FULL.arn}.fifo")
-
-    assert seen_of(circuit, Settings(), NOW, dlq=FULL).fails_together
-    assert not seen_of(circuit, Settings(), NOW, dlq=ordered).fails_together
+def test_it_is_said_that_letters_go_one_by_one_once_that_is_known() -> None:
+    assert seen_of(after("tAtA"), Settings(), NOW, dlq=FULL).fails_together
+    assert not seen_of(after("tA"), Settings(), NOW, dlq=FULL).fails_together
 
 
 def test_a_suspect_that_succeeds_speaks_for_the_consumer() -> None:

@@ -12,7 +12,7 @@ from smart_redriver.engine.model.batch import APART, Judged, Verdict
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.judging import judge
 from smart_redriver.engine.model.permit import ALONE_FIRST, TOGETHER, allow, fails_together
-from tests.unit.circuits import SETTINGS, all_failed, failing
+from tests.unit.circuits import SETTINGS, all_succeeded, failing
 from tests.unit.examples import NOW, a_batch, a_circuit
 
 WINDOW = 40
@@ -95,14 +95,6 @@ def test_its_letters_go_one_by_one_one_batch_at_a_time() -> None:
     assert allow(waits, SETTINGS, NOW).limit == 0
 
 
-def test_where_letters_cannot_be_delayed_they_go_as_ever() -> None:
-    circuit = after("tAtA")
-
-    permit = allow(circuit, SETTINGS, NOW, is_undelayed=True)
-
-    assert (permit.limit, permit.is_apart) == (WINDOW, False)
-
-
 def test_a_canary_has_as_many_letters_as_the_first_window() -> None:
     """One letter of a backlog that is mostly poison fails too often: nothing would ever close the circuit."""
     half_open = after("tAtA", state=State.HALF_OPEN)
@@ -141,26 +133,24 @@ def test_such_a_consumer_does_not_flap() -> None:
     assert failing(after("tAaA", flaps=3)).flaps == 3
 
 
-def test_where_letters_cannot_be_delayed_the_consumer_may_flap_as_ever() -> None:
+@pytest.mark.parametrize("is_undelayed", [False, True])
+def test_a_letter_that_cannot_be_delayed_is_not_known_to_be_alone(*, is_undelayed: bool) -> None:
     """A function that goes up and down looked as if it failed what it took at once: 620 minutes instead of 330."""
-    batch = a_batch(size=5)
-    circuit = after("tAtA", flaps=3, pending=(batch,))
+    batch = a_batch(size=1)
+    circuit = after("tAt", flaps=3, is_shaken=True, pending=(batch,))
 
-    def flaps(*, is_undelayed: bool) -> int:
-        evidence = {batch.id: all_failed(batch)}
-        timeout = timedelta(seconds=30)
-        told, _ = judge(
-            circuit,
-            evidence,
-            SETTINGS,
-            NOW,
-            visibility_timeout=timeout,
-            roll=0.5,
-            is_undelayed=is_undelayed,
-        )
-        return told.flaps
+    told, _ = judge(
+        circuit,
+        {batch.id: all_succeeded(batch)},
+        SETTINGS,
+        NOW,
+        visibility_timeout=timedelta(seconds=30),
+        roll=0.5,
+        is_undelayed=is_undelayed,
+    )
 
-    assert (flaps(is_undelayed=True), flaps(is_undelayed=False)) == (3, 0)
+    assert fails_together(told) is not is_undelayed
+    assert (told.flaps > 0) is is_undelayed
 
 
 @pytest.mark.parametrize(

@@ -241,7 +241,9 @@ def change_state(
 ) -> Circuit:
     """The circuit in a new state and generation; batches that awaited a verdict end without evidence."""
     for batch in circuit.pending:
-        circuit = circuit.with_verdict(batch, Verdict.NO_EVIDENCE, is_strike=False)
+        circuit = circuit.with_verdict(
+            batch, Verdict.NO_EVIDENCE, is_strike=False, is_apart=batch.is_apart
+        )
     return replace(
         circuit,
         state=state,

@@ -336,6 +336,7 @@ class Circuit:
         overturned_at: int = 0,
         unaccounted: int = 0,
         is_whole: bool = False,
+        is_apart: bool = False,
     ) -> Circuit:
         """This circuit with `batch` moved from those awaiting a verdict to those judged."""
         judged = Judged(
@@ -350,6 +351,6 @@ class Circuit:
             overturned_at=overturned_at,
             unaccounted=unaccounted,
             is_whole=is_whole,
-            is_apart=batch.is_apart,
+            is_apart=is_apart,
         )
         return replace(self.without_batch(batch.id), judged=(*self.judged, judged)[-JUDGED_KEPT:])

@@ -71,7 +71,7 @@ def judge(
         evidence: what is known about each batch that awaits its verdict, by its id.
         visibility_timeout: the source queue's.
         roll: uniform in [0, 1), for the jitter of a cool-down.
-        is_undelayed: the source can't delay letters, so that they can't go one by one.
+        is_undelayed: the source can't delay letters, so that the consumer may take them together.
 
     """
     rulings: list[Ruling] = []
@@ -88,27 +88,48 @@ def judge(
             visibility_timeout=visibility_timeout,
             is_canary=circuit.state is State.HALF_OPEN,
         )
-        if judgement.is_mixture and circuit.flaps:
-            # With a flapping consumer, a mixture is a batch that met it both up and down.
-            judgement = replace(judgement, verdict=Verdict.FAILURE, shown_window=0, is_strike=False)
-        if judgement.verdict is Verdict.FAILURE:
-            judgement = _unless_by_chance(judgement, circuit, batch, known, settings, now)
-        if judgement.verdict is Verdict.SUCCESS and _were_too_many(circuit, batch, known):
-            judgement = replace(judgement, is_overload=True, is_strike=judgement.is_clear)
-        if is_up_briefly(circuit, now) and not _are_few(batch, known):
-            # The letters that came back may have met a bad phase, and the others a good one.
-            judgement = replace(judgement, is_strike=False)
+        judgement = _in_its_time(judgement, circuit, batch, known, settings, now)
         after = circuit
         if judgement.verdict is not None:
             after = _fallen(
-                circuit, batch, judgement, judgement.verdict, known, settings, now, roll
+                circuit,
+                batch,
+                judgement,
+                judgement.verdict,
+                known,
+                settings,
+                now,
+                roll,
+                is_apart=batch.is_apart and not is_undelayed,
             )
-        if after.flaps and not is_undelayed and fails_together(after):
+        if after.flaps and fails_together(after):
             # Batches failed right after a trial because of their company, and not because of the time.
             after = replace(after, flaps=0)
         rulings.append(_ruling(batch, judgement, known, circuit, after))
         circuit = after
     return circuit, tuple(rulings)
+
+
+def _in_its_time(
+    judgement: Judgement,
+    circuit: Circuit,
+    batch: Batch,
+    known: Evidence,
+    settings: Settings,
+    now: datetime,
+) -> Judgement:
+    """What the batch shows by itself, in the light of what earlier batches have shown of the consumer."""
+    if judgement.is_mixture and circuit.flaps:
+        # With a flapping consumer, a mixture is a batch that met it both up and down.
+        judgement = replace(judgement, verdict=Verdict.FAILURE, shown_window=0, is_strike=False)
+    if judgement.verdict is Verdict.FAILURE:
+        judgement = _unless_by_chance(judgement, circuit, batch, known, settings, now)
+    if judgement.verdict is Verdict.SUCCESS and _were_too_many(circuit, batch, known):
+        judgement = replace(judgement, is_overload=True, is_strike=judgement.is_clear)
+    if is_up_briefly(circuit, now) and not _are_few(batch, known):
+        # The letters that came back may have met a bad phase, and the others a good one.
+        judgement = replace(judgement, is_strike=False)
+    return judgement
 
 
 def _unless_by_chance(
@@ -173,6 +194,8 @@ def _fallen(
     settings: Settings,
     now: datetime,
     roll: float,
+    *,
+    is_apart: bool,
 ) -> Circuit:
     """The circuit after a verdict, with everything else that follows from it."""
     is_whole = verdict is Verdict.SUCCESS and known.succeeded >= batch.size
@@ -184,6 +207,7 @@ def _fallen(
         overturned_at=judgement.overturned_at,
         unaccounted=_unaccounted(batch, judgement, known),
         is_whole=is_whole,
+        is_apart=is_apart,
     )
     if known.succeeded > batch.unblemished:
         after = replace(after, suspect_succeeded_at=now)

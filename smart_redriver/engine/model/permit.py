@@ -139,14 +139,9 @@ def allow(
     now: datetime,
     live: LiveOutcome = LiveOutcome.UNSEEN,
     hint: Hint | None = None,
-    *,
-    is_undelayed: bool = False,
 ) -> Permit:
-    """How many letters may be redriven now; while the circuit is OPEN, live traffic and a hint count, too.
-
-    `is_undelayed`: the source can't delay letters, so that they can't go one by one.
-    """
-    if is_undelayed or not fails_together(circuit):
+    """How many letters may be redriven now; while the circuit is OPEN, live traffic and a hint count, too."""
+    if not fails_together(circuit):
         return _allow(circuit, settings, now, live, hint)
     # Going one by one, several letters of a trial risk no more than one does.
     trial = max(settings.canary_size, settings.initial_window)
@@ -179,7 +174,7 @@ def _company(circuit: Circuit) -> tuple[int, int]:
     """Return how many batches failed right before a letter alone succeeded, and the successes alone since the last.
 
     A consumer that goes up and down would still be down right after a batch that failed. A batch together that succeeds
-    ends the count.
+    ends the count. If a source can't delay letters, none counts as alone.
     """
     failures = alone = 0
     has_failed = False

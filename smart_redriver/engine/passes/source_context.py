@@ -202,14 +202,7 @@ class SourceContext:
             self._allowed_by = circuit, metrics, hint, now
             our_tries = self.max_receives() * circuit.lately_judged
             live = live_outcome(metrics, circuit.last_tried_at, our_tries)
-            self._allowed = allow(
-                circuit,
-                self.settings,
-                now,
-                live,
-                hint,
-                is_undelayed=not self.source.longest_delay,
-            )
+            self._allowed = allow(circuit, self.settings, now, live, hint)
         return self._allowed
 
     def felt(self, now: datetime) -> Rate | None:
@@ -222,7 +215,7 @@ class SourceContext:
             return circuit.rate
         used = timedelta()
         # Letters that go one by one don't show what the rate does.
-        is_apart = bool(self.source.longest_delay) and fails_together(circuit)
+        is_apart = fails_together(circuit)
         if circuit.rate is not None and circuit.paced_until is not None and not is_apart:
             used = min(now, circuit.paced_until) - circuit.rate.looked_at
         look = Look(

@@ -119,7 +119,7 @@ def next_step(
             return "a canary with the next pass", None
         step = "a canary with the next pass or, while live messages fail, once one of them succeeds"
         return step, None
-    permit = allow(circuit, settings, now, is_undelayed=dlq is not None and dlq.is_fifo)
+    permit = allow(circuit, settings, now)
     step = f"redrive up to {letters(permit.limit)} ({permit.reason}) with the next pass"
     if any(one.is_held for one in circuit.causes):
         step += "; of a cause that is held its canary alone"
