@@ -89,40 +89,38 @@ def check_access(session: Session) -> Iterator[Finding]:
     dlq = attributes_of(session, deployment.dlq_url)
     lot = attributes_of(session, deployment.parking_lot_url)
     sources = [attributes_of(session, url) for url in deployment.source_urls]
-    table = session.aws.dynamodb.describe_table(TableName=deployment.table_name)["Table"]
     needs: list[tuple[str, tuple[str, ...]]] = [
         *((source["QueueArn"], _SEND) for source in sources),
         (dlq["QueueArn"], _TAKE_DEAD if is_fifo(dlq["QueueArn"]) else (*_TAKE_DEAD, *_RENEW)),
         (lot["QueueArn"], (*_SEND, *_TAKE)),
-        (table["TableArn"], _KEEP),
         (_ALL_METRICS, _WITNESS),
     ]
     outcomes = [attributes_of(session, url) for url in (deployment.outcome_queue_url,) if url]
     needs += [(outcome["QueueArn"], _HEAR) for outcome in outcomes]
     needs += [(one.place, calls) for one, calls in calls_of(deployment)]
-    role = session.function_configuration["Role"]
-    for arn, actions in needs:
-        yield _ask(session, role, arn, actions)
-    yield from _check_telling(session, role)
-    keys = {str(one.get("KmsMasterKeyId") or "") for one in (*sources, dlq, lot, *outcomes)} - {""}
-    if table_key := table.get("SSEDescription", {}).get("KMSMasterKeyArn"):
-        keys.add(table_key)
-    for key in sorted(keys):
-        yield check_key(session, key)
+    keys = {str(one.get("KmsMasterKeyId") or "") for one in (*sources, dlq, lot, *outcomes)}
+    yield from check_calls(session, needs, keys)
 
 
 def check_calls(
-    session: Session, needs: Iterable[tuple[str, tuple[str, ...]]]
+    session: Session, needs: Iterable[tuple[str, tuple[str, ...]]], keys: Iterable[str] = ()
 ) -> Iterator[Finding]:
-    """Check the calls to the state table, and `needs`: resource ARNs with their actions. Raises CallFailed."""
+    """Check the calls to the state table, its key and others. Raises CallFailed.
+
+    Args:
+        needs: resource ARNs with their actions.
+        keys: KMS keys, by id, alias or ARN; an empty one stands for none.
+
+    """
     table = session.aws.dynamodb.describe_table(TableName=session.place.deployment.table_name)[
         "Table"
     ]
     role = session.function_configuration["Role"]
-    for arn, actions in ((table["TableArn"], _KEEP), *needs):
+    for arn, actions in (*needs, (table["TableArn"], _KEEP)):
         yield _ask(session, role, arn, actions)
     yield from _check_telling(session, role)
-    if key := table.get("SSEDescription", {}).get("KMSMasterKeyArn"):
+    table_key = str(table.get("SSEDescription", {}).get("KMSMasterKeyArn") or "")
+    for key in sorted({*keys, table_key} - {""}):
         yield check_key(session, key)
 
 
