@@ -232,12 +232,23 @@ def test_a_consumer_that_reports_and_goes_down_after_each_trial_may_go_down_of_t
 def test_a_consumer_that_goes_down_at_a_low_rate_does_so_by_itself(
     per_second: float, is_by_itself: bool
 ) -> None:
-    rate = replace(A_RATE, per_second=per_second, live=0.1, borne=9.0, borne_at=NOW, spent=60.0)
+    before = replace(A_RATE, before=FIRST, borne=9.0, borne_at=NOW, spent=60.0, live=0.1)
+    rate = replace(before, per_second=per_second)
 
     congested = known(after(rate, holding(in_flight=500), live=QUIET, flaps=True))
 
     assert congested.is_congested
     assert (congested.borne is None, congested.spent == 0.0) == (is_by_itself, is_by_itself)
+
+
+def test_a_consumer_that_is_still_down_does_not_make_forget_what_it_bore() -> None:
+    """It fell at 23 a second, failed all that went on at less and less, and at last fell at 23 a second again."""
+    rate = replace(A_RATE, per_second=BY_ITSELF, live=0.1, borne=9.0, borne_at=NOW, before=0.0)
+
+    congested = known(after(rate, holding(in_flight=500), live=QUIET, flaps=True))
+
+    assert congested.is_congested
+    assert congested.borne == 9.0
 
 
 @pytest.mark.parametrize(("live", "waiting"), [(1.0, 65), (1.01, 20)])

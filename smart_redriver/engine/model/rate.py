@@ -475,11 +475,11 @@ def _with_borne(rate: Rate, now: datetime) -> Rate:
 
     Nothing if few producers' messages could suffer, and the consumer went down by itself: then the rate grows as at first.
     """
-    if rate.is_quiet and rate.per_second <= BY_ITSELF:
-        return _forgotten(rate)
     if rate.borne is not None and not rate.before:
         # It has borne nothing since: it isn't over the last congestion, and the rate is not to blame.
         return replace(rate, per_second=max(_least(rate), SHARE_OF_BORNE * rate.per_second))
+    if rate.is_quiet and rate.per_second <= BY_ITSELF:
+        return _forgotten(rate)
     borne = sqrt(rate.before * rate.per_second) or SHARE_OF_BORNE * rate.per_second
     return replace(rate, borne=borne, borne_at=now)
 
