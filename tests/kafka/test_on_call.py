@@ -669,6 +669,18 @@ def test_the_beginning_of_an_id_is_enough(desk, bench, tmp_path, shorten):
     assert not _letters(desk)
 
 
+def test_a_topic_may_be_typed_with_its_dots(desk, bench):
+    bench.produce("no place", topic=bench.place.dead_letters)
+    (letter,) = _letters(desk)
+    assert letter["message_id"].startswith("orders_DLT-")
+    place = _without_digest(letter["message_id"]).removeprefix("orders_DLT-")
+
+    shown = desk("show", f"{bench.place.dead_letters}-{place}", "--json")
+
+    assert shown.code == 0, shown.err
+    assert shown.json["message"]["body"] == "no place"
+
+
 def test_an_offset_is_not_the_beginning_of_a_longer_one(desk, bench):
     bench.die(*(f"m{n}" for n in range(12)), keys=("one",))
     ids = [one["message_id"] for one in _letters(desk)]

@@ -45,8 +45,12 @@ _DIGEST = 16
 def id_at(position: Position, key: bytes | None, value: bytes | None) -> str:
     """The id of a message with this content at this place."""
     topic, number = position.partition
-    name = _UNFIT_FOR_IDS.sub("_", topic)[:_NAME_IN_ID]
-    return f"{name}-{number}-{position.offset}-{_digest(topic, key, value)}"
+    return f"{name_in_id(topic)}-{number}-{position.offset}-{_digest(topic, key, value)}"
+
+
+def name_in_id(topic: str) -> str:
+    """A topic's name as ids begin with it: shortened, with `_` instead of dots."""
+    return _UNFIT_FOR_IDS.sub("_", topic)[:_NAME_IN_ID]
 
 
 def _digest(topic: str, key: bytes | None, value: bytes | None) -> str:

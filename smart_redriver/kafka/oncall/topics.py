@@ -16,7 +16,7 @@ from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.passes.ports import DeadLetters, Ledger, Source
 from smart_redriver.engine.triage.ledger import Entry
-from smart_redriver.kafka.engine.letters import Dead
+from smart_redriver.kafka.engine.letters import Dead, name_in_id
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.oncall.deployment.message_store import Operation, Stuck
 from smart_redriver.oncall.terminal.exits import Refused
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from smart_redriver.oncall.deployment.session import Session
 
 #: An id without its digest, or with a part of it: `orders-0-1` is not the beginning of `orders-0-17-...`.
-_SHORT = re.compile(r"(?P<position>.+-[0-9]+-[0-9]+)(-(?P<digest>[0-9a-f]{0,15}))?…?")
+_SHORT = re.compile(r"(?P<topic>.+)-(?P<offset>[0-9]+-[0-9]+)(-(?P<digest>[0-9a-f]{0,15}))?…?")
 
 
 #: Seconds to wait for a broker before a person gets an error.
@@ -223,7 +223,7 @@ class TopicStore:
     def beginning(self, typed: str) -> str | None:
         """Accept topic, partition and offset, because a table on a terminal cuts the longest ids."""
         found = _SHORT.fullmatch(typed)
-        return found and found["position"] + "-" + (found["digest"] or "")
+        return found and f"{name_in_id(found['topic'])}-{found['offset']}-{found['digest'] or ''}"
 
     def cost(self, receives: int, seen: int) -> str:  # noqa: ARG002
         """Say that a look is only a read."""

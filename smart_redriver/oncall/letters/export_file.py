@@ -220,8 +220,8 @@ class KeptFile:
         )
         own = listed(self._session.place.sources)
         return (
-            f"{self.path} has {told}, and this is {own}. Nothing was changed. To accept them as its letters, add "
-            f"{names}."
+            f"{self.path} has {told}, and this is {own}. Nothing was changed. To accept them as its letters, use "
+            f"`redrive import` with {names}."
         )
 
 
