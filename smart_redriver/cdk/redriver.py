@@ -145,7 +145,7 @@ class SmartRedriver(Construct):
                 *role_faults({**sources, **others}),
                 *fit_faults(sources, dead_letter_queue, resources.parking_lot),
                 *of_targets,
-                *take(self, dead_letter_queue, origin_config),
+                *take(self, {**sources, **others}, origin_config),
                 *unheard(self, monitoring, resources.topics),
                 *without_key(self, resources.table, safeguards),
                 *crowded(alarms_in),

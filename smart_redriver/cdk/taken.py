@@ -1,11 +1,11 @@
-"""Resources that an app may use once: a DLQ or table has one re-driver, a target one circuit in an account and Region.
+"""What an app may use once: a queue or table has one re-driver, a target one circuit in an account and Region.
 
 `queue_clashes` checks a list of queues as a whole. This module checks constructs in other people's apps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from weakref import WeakKeyDictionary
 
 import aws_cdk as cdk
@@ -20,18 +20,26 @@ _TAKEN: WeakKeyDictionary[IConstruct, dict[tuple[str, ...], str]] = WeakKeyDicti
 
 
 def take(
-    scope: Construct, dead_letter_queue: sqs.IQueue, origin_config: OriginConfig
+    scope: Construct, queues: Mapping[str, sqs.IQueue], origin_config: OriginConfig
 ) -> Iterator[Fault]:
-    """Take the DLQ and the targets for ``scope``. Yields a fault for each that another construct of the app has.
+    """Take queues and targets for ``scope``. Yields a fault for each that another construct of the app has.
 
-    Values that only a deployment knows can't be compared.
+    If two re-drivers had one parking lot, a replay would send the letters of both to one consumer. Values that only a
+    deployment knows can't be compared.
+
+    Args:
+        scope: the construct that takes them.
+        queues: its sources, DLQ and parking lot, by the names of their arguments.
+        origin_config: its targets.
+
     """
     taken = _TAKEN.setdefault(scope.node.root, {})
     path = scope.node.path
-    queue = _called(dead_letter_queue)
-    if (other := taken.setdefault(("queue", queue), path)) != path:
-        accepted = f"a DLQ that {other} does not have (sources and targets that share a DLQ are of one re-driver)"
-        yield Fault(setting="dead_letter_queue", seen=queue, accepted=accepted)
+    for setting, queue in queues.items():
+        called = _called(queue)
+        if (other := taken.setdefault(("queue", called), path)) != path:
+            accepted = f"a queue that {other} does not have (sources and targets that share a DLQ are of one re-driver)"
+            yield Fault(setting=setting, seen=called, accepted=accepted)
     for target in origin_config.targets:
         if (other := taken.setdefault(("target", target.name, *_home(scope)), path)) != path:
             accepted = f"a target that {other} does not have (let what fails to it share a DLQ)"

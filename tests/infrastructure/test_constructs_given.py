@@ -222,3 +222,21 @@ def test_alarms_may_be_part_of_an_apps_own_composite(stack):
     cloudwatch.CompositeAlarm(stack, "Any", alarm_rule=cloudwatch.AlarmRule.any_of(*made.alarms))
 
     Template.from_stack(stack).resource_count_is("AWS::Lambda::Function", 1)
+
+
+@pytest.mark.parametrize("role", ["source_queue", "further_sources[0]", "parking_lot"])
+def test_a_queue_that_another_re_driver_has_is_refused(stack, role):
+    """A replay would send the parked letters of both to one consumer."""
+    lot = sqs.Queue(stack, "Lot", retention_period=cdk.Duration.days(14))
+    orders = redriver(stack, resources=Resources(parking_lot=lot))
+    shared = lot if role == "parking_lot" else orders.source_queues[0]
+    given: dict[str, dict[str, Any]] = {
+        "source_queue": {"source_queue": shared},
+        "further_sources[0]": {"further_sources": [shared]},
+        "parking_lot": {"resources": Resources(parking_lot=shared)},
+    }
+
+    accepted = refused(stack, name="mails", **given[role])
+
+    assert accepted.keys() == {role}
+    assert "Shop/OrdersRedriver does not have" in accepted[role]
