@@ -47,7 +47,7 @@ class Colour(str, Enum):
 
 
 class Topic(str, Enum):
-    """The subject of a headline; each has a section in docs/runbook.md."""
+    """The subject of a headline; docs/runbook.md has a table of them."""
 
     NOTHING_WAITS = "nothing waits"
     FLOWING = "letters flow"

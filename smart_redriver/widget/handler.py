@@ -21,7 +21,7 @@ from smart_redriver.widget.page import page_of
 DESCRIPTION = """\
 ### Smart re-driver
 
-How one dead-letter queue stands: its circuits and why, letters waiting, what is parked and by what cause. It takes no
+The status of one dead-letter queue: circuits with reasons, waiting letters, parked letters by cause. It takes no
 parameters and changes nothing; `redrive` on your machine does.
 """
 

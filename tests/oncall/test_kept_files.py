@@ -52,7 +52,9 @@ def test_a_file_of_another_queue_is_refused_as_a_whole(
     name = changes.get("queue", SOURCE)
     assert ran.code == 1
     assert "has 1 letter of " in ran.err
-    assert f"To accept them as its letters, use `redrive import` with --from-queue {name}." in ran.err
+    assert (
+        f"To accept them as its letters, use `redrive import` with --from-queue {name}." in ran.err
+    )
     assert desk.bodies(PARKING_LOT) == desk.bodies(SOURCE) == []
 
 

@@ -1,7 +1,7 @@
 """The retention guard's arithmetic: when a letter is near expiry, and when a queue has to be looked through. Pure.
 
 A standard queue's DLQ counts a message's age from its very first send, so a letter can expire while nobody receives
-it, whatever the circuit's state. Parking gives it a new clock, and so does renewing what is parked.
+it, whatever the circuit's state. Renewing it gives it a new clock, and so does parking it.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/setting-up-dead-letter-queue-retention.html
 """
 
@@ -15,7 +15,7 @@ from smart_redriver.engine.messages.letter import Letter
 #: queue of short retention it is a quarter of that.
 CALM_MARGIN = timedelta(days=2)
 
-#: While letters flow, most of them go before they expire; a letter nearer to its end than this is parked. On a queue of
+#: While letters flow, most of them go before they expire; a letter nearer to its end than this is saved. On a queue of
 #: short retention it is an eighth of that.
 URGENT_MARGIN = timedelta(hours=1)
 

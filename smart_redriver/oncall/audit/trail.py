@@ -145,7 +145,7 @@ def _line(entry: dict[str, dict[str, str]]) -> Line:
     )
 
 
-#: What the line for the beginning of a change says, see `recording`.
+#: The end of the line for the beginning of a change, see `recorded`.
 BEGUN = ": begun"
 
 

@@ -3,12 +3,12 @@
 `verbs` declares what people can order. Everything that is shown or changed goes through the verbs, on terminals that
 are a page instead of a screen:
 
-    app         the server: socket, routes, the end of the process; `guard` keeps other pages out
-    api         every address of the API, once: `openapi` describes what `app` routes
-    looks       what is shown: queues, timeline, causes, letters, one letter, history
+    app         the server: socket, routes, the end of the process; `Guard` keeps other pages out
+    api         every address of the API, once; `describe` makes its description
+    looks       what is shown: queues, causes, letters, one letter, history
+    timeline    one queue's last hours
     at_work     orders, each with its plan, question, progress and end
-    sessions    a session for each request, with one person's credentials
-    shelf       the ledger, read once for all requests within a few seconds
+    shelf       sessions, and the ledger, read once for all requests within seconds
     static      the page
 """
 

@@ -1,6 +1,6 @@
 """How a command ends: its exit codes, the refusal that ends it early, and one sentence for each failure.
 
-The sentence says what to do next. A traceback goes to a file, and never to a person's screen.
+The sentence says what to do next. No traceback reaches a person's screen.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`redrive edit`: edit one letter by hand and send the edited copy back to its source queue."""
+"""`redrive edit`: edits letters by hand or by a command, and sends the copies back."""
 
 from __future__ import annotations
 
