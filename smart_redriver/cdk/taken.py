@@ -33,15 +33,13 @@ def take(
         origin_config: its targets.
 
     """
-    taken = _TAKEN.setdefault(scope.node.root, {})
-    path = scope.node.path
     for setting, queue in queues.items():
         called = _called(queue)
-        if (other := taken.setdefault(("queue", called), path)) != path:
+        if other := _other_with(scope, "queue", called):
             accepted = f"a queue that {other} does not have (sources and targets that share a DLQ are of one re-driver)"
             yield Fault(setting=setting, seen=called, accepted=accepted)
     for target in origin_config.targets:
-        if (other := taken.setdefault(("target", target.name, *_home(scope)), path)) != path:
+        if other := _other_with(scope, "target", target.name, *_home(scope)):
             accepted = f"a target that {other} does not have (let what fails to it share a DLQ)"
             yield Fault(setting="targets", seen=str(target), accepted=accepted)
 
@@ -50,10 +48,8 @@ def take_resources(
     scope: Construct, setting: str, called: str, resources: Iterable[str]
 ) -> Iterator[Fault]:
     """Take the resources of a queue outside SQS for ``scope``. Yields a fault for each that another construct has."""
-    taken = _TAKEN.setdefault(scope.node.root, {})
-    path = scope.node.path
     for one in resources:
-        if (other := taken.setdefault((setting, one), path)) != path:
+        if other := _other_with(scope, setting, one):
             accepted = f"{called} that {other} does not have"
             yield Fault(setting=setting, seen=one, accepted=accepted)
 
@@ -65,11 +61,16 @@ def take_name(
 
     Yields a fault if another construct in the same account and Region has it.
     """
-    taken = _TAKEN.setdefault(scope.node.root, {})
-    path = scope.node.path
-    if known_as and (other := taken.setdefault(("name", known_as, *_home(scope)), path)) != path:
+    if known_as and (other := _other_with(scope, "name", known_as, *_home(scope))):
         accepted = f"a name that {other} does not have: people know alarms by it"
         yield Fault(setting=setting, seen=known_as, accepted=accepted)
+
+
+def _other_with(scope: Construct, *resource: str) -> str | None:
+    """Return the path of another construct that has the resource; None if there is none, and ``scope`` takes it."""
+    path = scope.node.path
+    owner = _TAKEN.setdefault(scope.node.root, {}).setdefault(resource, path)
+    return owner if owner != path else None
 
 
 def _called(queue: sqs.IQueue) -> str:

@@ -303,8 +303,8 @@ def _judged_to_text(judged: Judged) -> str:
     two, so that it can read a table of this version.
     """
     more: list[object] = [judged.size, int(judged.sent_at.timestamp()), judged.unaccounted]
-    letter = judged.verdict.value[0] + (_APART if judged.is_apart else "")
-    kept = _MORE.join(map(str, (letter, *more)))
+    initial = judged.verdict.value[0] + (_APART if judged.is_apart else "")
+    kept = _MORE.join(map(str, (initial, *more)))
     marks = ("+" if judged.is_whole else "") + ("?" if judged.was_alone else "")
     verdict = kept + marks + ("!" if judged.is_strike else "")
     fields = (judged.id, judged.generation, verdict, judged.returned, judged.overturned_at)
