@@ -141,7 +141,7 @@ class Seen:
         crowded_since: since when the consumer has had more than it can bear, so that nothing goes.
         fails_together: one letter that fails fails all that the consumer takes with it, so that they go one by one.
         rate_per_second, live_per_second: the rates of letters that go back, and of producers' messages beside them.
-        drained_by: when the backlog is gone at this rate.
+        drained_by: when the backlog is gone at this rate; None if all of it is hidden until its time.
 
     """
 
@@ -292,8 +292,15 @@ def _with_circuit(seen: Seen, circuit: Circuit, settings: Settings | None, now: 
         fails_together=fails_together(circuit),
         rate_per_second=rate,
         live_per_second=circuit.rate.live if circuit.rate else None,
-        drained_by=now + timedelta(seconds=seen.backlog / rate) if rate and seen.backlog else None,
+        drained_by=_drained_by(seen, rate),
     )
+
+
+def _drained_by(seen: Seen, rate: float | None) -> datetime | None:
+    """Return the time when the backlog is gone at this rate. Letters that are hidden until their time don't go at it."""
+    if not rate or not seen.backlog or seen.hidden >= seen.backlog:
+        return None
+    return seen.at + timedelta(seconds=seen.backlog / rate)
 
 
 def _out_since(circuit: Circuit) -> datetime | None:
@@ -552,10 +559,11 @@ def _canary_is_out(seen: Seen) -> Headline | None:
             text=f"Consumer was down. {_waiting(seen)}",
             waits_for="The next canary goes with the next pass",
         )
+    size = f" of {_letters(seen.out)}" if seen.out > 1 else ""
     return Headline(
         topic=Topic.CANARY,
         colour=Colour.YELLOW,
-        text=f"Consumer was down; a canary is out{_since(seen.out_since, seen.at)}. {_waiting(seen)}",
+        text=f"Consumer was down; a canary{size} is out{_since(seen.out_since, seen.at)}. {_waiting(seen)}",
         waits_for="What becomes of the canary is awaited",
         until=seen.out_until,
         then="Nothing: if the canary succeeds, the others follow.",

@@ -136,6 +136,12 @@ SENTENCES = [
         "What becomes of the canary is awaited, until 02:34 at the latest.",
     ),
     (
+        replace(SILENT, state=State.HALF_OPEN, out=192),
+        Colour.YELLOW,
+        "Consumer was down; a canary of 192 letters is out since 02:11. 11 letters wait. "
+        "What becomes of the canary is awaited, until 02:34 at the latest.",
+    ),
+    (
         SILENT,
         Colour.YELLOW,
         "Consumer not seen to work: 5 letters are out since 02:11, and none of them is known to have succeeded. "
@@ -439,6 +445,17 @@ def test_letters_that_are_back_are_no_rate() -> None:
 
     assert seen.rate_per_second == pytest.approx(15 / 300)
     assert seen.drained_by == NOW + timedelta(seconds=FULL.depth * 20)
+
+
+def test_letters_that_are_all_hidden_until_their_time_are_not_drained_at_the_rate() -> None:
+    """It told the hour at which all would be drained while what was left was in its backoff for longer."""
+    judged = replace(a_judged(size=60, returned=50), sent_at=NOW - minutes(5))
+    hidden = replace(FULL, visible=0, in_flight=FULL.depth)
+
+    seen = seen_of(a_circuit(judged=(judged,)), Settings(), NOW, dlq=hidden)
+
+    assert seen.rate_per_second
+    assert seen.drained_by is None
 
 
 def test_it_is_said_that_letters_go_one_by_one_once_that_is_known() -> None:
