@@ -16,7 +16,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
-from smart_redriver.cdk.queue_clashes import QUEUE_ARN
+from smart_redriver.cdk.queue_clashes import MAX_SOURCES, QUEUE_ARN
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import Fault, SettingsError
@@ -216,6 +216,13 @@ def place_faults(stack: cdk.Stack, queues: Mapping[str, sqs.IQueue]) -> Iterator
             if any(map(cdk.Token.is_unresolved, home)):
                 accepted = "a queue where the stack is"
             yield Fault(setting=role, seen=queue.queue_arn, accepted=accepted)
+
+
+def too_many(sources: Mapping[str, sqs.IQueue]) -> Iterator[Fault]:
+    """Yield a fault of more source queues than a DLQ can have."""
+    if len(sources) > MAX_SOURCES:
+        accepted = f"at most {MAX_SOURCES} source queues of a DLQ, source_queue among them"
+        yield Fault(setting="further_sources", seen=f"{len(sources)} of them", accepted=accepted)
 
 
 def role_faults(queues: Mapping[str, sqs.IQueue]) -> Iterator[Fault]:

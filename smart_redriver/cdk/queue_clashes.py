@@ -27,6 +27,10 @@ MAX_QUEUES = 30
 #: A queue's widget adds five resources.
 MAX_QUEUES_WITH_WIDGET = 23
 
+#: The most source queues in a DLQ's redrive allow policy. Their URLs share the 4 KB of the function's environment.
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
+MAX_SOURCES = 10
+
 
 class EntryReader(Protocol):
     """Reads an entry of the list, for one kind of queue. `faults` fills meanwhile.

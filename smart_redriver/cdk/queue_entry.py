@@ -17,7 +17,13 @@ from constructs import Construct
 from smart_redriver.cdk.backend import AdoptedElsewhere
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.origin_config import OriginConfig, misplaced, read_origin_config, unfit_keys
-from smart_redriver.cdk.queue_clashes import KEY_ARN, QUEUE_ARN, clashes, reader_of
+from smart_redriver.cdk.queue_clashes import (
+    KEY_ARN,
+    MAX_SOURCES,
+    QUEUE_ARN,
+    clashes,
+    reader_of,
+)
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.engine.config.kinds import misspelt
 from smart_redriver.engine.config.recovery import elsewhere
@@ -29,10 +35,6 @@ S = TypeVar("S", Settings, MonitoringSettings)
 
 #: The context key, also a queue's own key, that puts its re-driver into a stack beside the first one.
 STACK = "stack"
-
-#: The most source queues in a DLQ's redrive allow policy. Their URLs share the 4 KB of the function's environment.
-#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
-MAX_SOURCES = 10
 
 _PLACES = (
     "name",

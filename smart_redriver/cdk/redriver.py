@@ -22,6 +22,7 @@ from smart_redriver.cdk.arguments import (
     fit_faults,
     place_faults,
     role_faults,
+    too_many,
     unfit_removal,
     unfit_table,
     unread_settings,
@@ -39,7 +40,7 @@ from smart_redriver.cdk.queue_metrics import watched_sources, watched_targets
 from smart_redriver.cdk.queues import make_outcome_queue, make_parking_lot
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import shared_state_table, without_key
-from smart_redriver.cdk.taken import take, take_name
+from smart_redriver.cdk.taken import take, take_name, take_output
 from smart_redriver.cdk.target_access import UsedResources
 from smart_redriver.cdk.topics import Topics, shared_topics, unheard
 from smart_redriver.engine.aws.metrics import (
@@ -142,6 +143,7 @@ class SmartRedriver(Construct):
             monitoring,
             [
                 *place_faults(cdk.Stack.of(self), {**sources, **others}),
+                *too_many(sources),
                 *role_faults({**sources, **others}),
                 *fit_faults(sources, dead_letter_queue, resources.parking_lot),
                 *of_targets,
@@ -374,9 +376,11 @@ def tell_command(scope: Construct, places: Mapping[str, str], name: str) -> cdk.
 
     The output is in the stack that a person deploys, because nobody types a nested stack's name. The `redrive` command
     then needs only `cloudformation:DescribeStacks` to find its queues. An output costs nothing, and is not a resource;
-    docs/adr/0012 compares it with an SSM parameter.
+    docs/adr/0012 compares it with an SSM parameter. Raises SettingsError if another construct has the name.
     """
     stack = _outermost(scope)
+    if faults := [*take_output(scope, stack, name)]:
+        raise SettingsError(faults)
     place = f"RedriverPlaces{scope.node.addr}"
     output = cdk.CfnOutput(stack, place, value=stack.to_json_string(dict(places)))
     output.override_logical_id(f"{name}{_ENDS}")

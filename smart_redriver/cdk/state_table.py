@@ -77,11 +77,16 @@ def shared_state_table(
 def without_key(
     scope: Construct, table: dynamodb.ITableV2 | None, safeguards: Safeguards | None
 ) -> Iterator[Fault]:
-    """Yield a fault if ``scope`` asks for a key, but the stack's shared table has none or can't be made with it."""
+    """Yield a fault if ``scope`` asks for a key of another Region, or one that the shared table does not have."""
     stack = cdk.Stack.of(scope)
     made = stack.node.try_find_child(_SHARED_ID)
     # Arguments of another type are faults of their own.
     key_arn = safeguards.encryption_key_arn if isinstance(safeguards, Safeguards) else ""
+    region = key_arn.split(":")[3] if key_arn and not cdk.Token.is_unresolved(key_arn) else ""
+    if region and region != stack.region and not cdk.Token.is_unresolved(stack.region):
+        accepted = f"a key of {stack.region}, where the stack is"
+        yield Fault(setting="encryption_key_arn", seen=key_arn, accepted=accepted)
+        return
     if table is not None or not key_arn:
         return
     if made is None:

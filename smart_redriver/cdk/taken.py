@@ -66,6 +66,13 @@ def take_name(
         yield Fault(setting=setting, seen=known_as, accepted=accepted)
 
 
+def take_output(scope: Construct, stack: cdk.Stack, name: str) -> Iterator[Fault]:
+    """Take the name of an output of ``stack``. Yields a fault if another construct has it."""
+    if other := _other_with(scope, "output", stack.node.path, name):
+        accepted = f"an id that differs from that of {other} in letters or digits: the command knows both as {name}"
+        yield Fault(setting="construct_id", seen=scope.node.id, accepted=accepted)
+
+
 def _other_with(scope: Construct, *resource: str) -> str | None:
     """Return the path of another construct that has the resource; None if there is none, and ``scope`` takes it."""
     path = scope.node.path

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from smart_redriver.cdk.queue_clashes import MAX_QUEUES
-from smart_redriver.cdk.queue_entry import MAX_SOURCES
+from smart_redriver.cdk.queue_clashes import MAX_QUEUES, MAX_SOURCES
 from smart_redriver.engine.config.settings import Mode
 from smart_redriver.engine.errors import SettingsError
 from stacks.settings import parse_context

@@ -6,8 +6,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Annotations, Match, Template
 
-from smart_redriver.cdk.queue_clashes import MAX_QUEUES, MAX_QUEUES_WITH_WIDGET
-from smart_redriver.cdk.queue_entry import MAX_SOURCES
+from smart_redriver.cdk.queue_clashes import MAX_QUEUES, MAX_QUEUES_WITH_WIDGET, MAX_SOURCES
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import FOR_MADE_QUEUES, Settings
 from smart_redriver.oncall.deployment.places import read_outputs, read_places

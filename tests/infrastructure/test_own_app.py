@@ -154,6 +154,16 @@ def test_a_further_source_is_another_one(stack):
     assert faults == {"further_sources[1]": "another queue than source_queue"}
 
 
+def test_a_dlq_has_as_many_source_queues_as_sqs_allows(stack):
+    further = [imported(stack, f"mails-{number}") for number in range(10)]
+
+    faults = faults_of(stack, further_sources=further)
+
+    assert faults == {
+        "further_sources": "at most 10 source queues of a DLQ, source_queue among them"
+    }
+
+
 @pytest.mark.parametrize(
     ("argument", "given", "expected"),
     [
@@ -172,6 +182,14 @@ def test_an_argument_of_another_type_is_refused_by_name(stack, argument, given, 
 
     assert list(faults) == [argument]
     assert faults[argument].startswith(expected)
+
+
+def test_a_key_of_another_region_is_refused():
+    stack = cdk.Stack(cdk.App(), "Shop", env=cdk.Environment(region="us-east-1"))
+
+    faults = faults_of(stack, safeguards=Safeguards(encryption_key_arn=key_arn(1)))
+
+    assert faults["encryption_key_arn"] == "a key of us-east-1, where the stack is"
 
 
 def test_a_key_in_a_stack_that_may_be_deployed_anywhere_is_refused_with_a_sentence(stack):

@@ -112,6 +112,15 @@ def test_the_output_may_have_another_name(stack):
     assert set(places(stack)) == {"Payments"}
 
 
+@pytest.mark.parametrize("other", ["my-orders", "MyOrdersRedriver"])
+def test_two_that_the_command_would_know_by_one_name_are_refused(stack, other):
+    """It ended in a traceback of jsii about an output that exists."""
+    redriver(stack, "MyOrders")
+
+    with pytest.raises(SettingsError, match="the command knows both as MyOrders"):
+        redriver(stack, other)
+
+
 def test_what_is_in_a_nested_stack_is_told_by_the_one_that_a_person_deploys(stack):
     nested = cdk.NestedStack(stack, "Messaging")
     redriver(nested, "OrdersRedriver")
