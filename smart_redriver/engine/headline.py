@@ -20,7 +20,7 @@ from smart_redriver.engine.config.settings import Mode, Settings
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.batch import Batch, Verdict
 from smart_redriver.engine.model.circuit import Circuit, Orders, State
-from smart_redriver.engine.model.permit import cools_until, fails_together, spares_until
+from smart_redriver.engine.model.permit import cools_until, fails_together, heeds_live, spares_until
 from smart_redriver.engine.model.rate import PATIENCE
 
 #: If all is well, a letter's outcome is known this long after its send.
@@ -134,8 +134,9 @@ class Seen:
         succeeded, tried, since: outcomes of the letters that were tried last, since the last success.
         succeeded_at: when the last successful batch was sent. `came_back`: if half of its letters or more failed, how
             many of its `of_these`.
-        next_canary_at: while OPEN; `canary_at_latest`: if live messages keep failing. `kinds_down`: kinds that wait for
-            their own canary.
+        next_canary_at: while OPEN; `canary_at_latest`: if live messages keep failing. `ignores_live`: what live messages
+            show comes too late for canaries.
+        kinds_down: kinds that wait for their own canary.
         suspects, suspects_until: letters that failed while others succeeded, and when the last of these is tried again.
         stuck: letters that should be parked but that the parking lot does not accept.
         crowded_since: since when the consumer has had more than it can bear, so that nothing goes.
@@ -167,6 +168,7 @@ class Seen:
     of_these: int = 0
     next_canary_at: datetime | None = None
     canary_at_latest: datetime | None = None
+    ignores_live: bool = False
     kinds_down: tuple[KindDown, ...] = ()
     suspects: int = 0
     suspects_until: datetime | None = None
@@ -281,7 +283,8 @@ def _with_circuit(seen: Seen, circuit: Circuit, settings: Settings | None, now: 
         came_back=came_back,
         of_these=of_these,
         next_canary_at=_next_canary_at(circuit, settings),
-        canary_at_latest=_canary_at_latest(circuit, settings),
+        canary_at_latest=_canary_at_latest(circuit, settings, now),
+        ignores_live=not heeds_live(circuit, now),
         kinds_down=tuple(_kinds(circuit)),
         suspects=circuit.suspects_waiting(now),
         suspects_until=max(
@@ -318,11 +321,13 @@ def _next_canary_at(circuit: Circuit, settings: Settings | None) -> datetime | N
     return cools_until(circuit, settings) if settings else circuit.cools_until
 
 
-def _canary_at_latest(circuit: Circuit, settings: Settings | None) -> datetime | None:
+def _canary_at_latest(
+    circuit: Circuit, settings: Settings | None, now: datetime
+) -> datetime | None:
     """Return the time when an OPEN circuit tries a canary although live messages fail."""
     if circuit.state is not State.OPEN or settings is None:
         return None
-    return max(cools_until(circuit, settings), spares_until(circuit, settings))
+    return max(cools_until(circuit, settings), spares_until(circuit, settings, now))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -540,7 +545,8 @@ def _down(seen: Seen) -> Headline | None:
 def _next_canary(seen: Seen) -> str:
     """Return the time of the next canary. After the cool-down, failing live messages delay it for a while."""
     if seen.next_canary_at and seen.next_canary_at > seen.at:
-        return f"Next canary at {_clock(seen.next_canary_at, seen.at)}, or at once when a live message succeeds"
+        or_at_once = "" if seen.ignores_live else ", or at once when a live message succeeds"
+        return f"Next canary at {_clock(seen.next_canary_at, seen.at)}{or_at_once}"
     if seen.canary_at_latest and seen.canary_at_latest <= seen.at:
         return "Next canary with the next pass"
     return (

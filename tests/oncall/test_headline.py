@@ -27,7 +27,7 @@ from smart_redriver.engine.model.breaker import new_circuit
 from smart_redriver.engine.model.causes import CauseCircuit
 from smart_redriver.engine.model.circuit import Circuit, Fared, Orders, State
 from smart_redriver.engine.model.evidence import LiveOutcome
-from smart_redriver.engine.model.permit import allow
+from smart_redriver.engine.model.permit import FLAPS_THAT_SHOW, allow
 from tests.oncall.test_outlook import FULL
 from tests.unit.examples import a_batch, a_circuit, a_judged
 from tests.unit.test_apart import after
@@ -103,6 +103,12 @@ SENTENCES = [
         Colour.RED,
         "Consumer likely down (97%): 0 of 14 letters succeeded since 02:03. 16 letters wait. "
         "Next canary at 02:41, or at once when a live message succeeds.",
+    ),
+    (
+        replace(DOWN, belief_down=None, ignores_live=True),
+        Colour.RED,
+        "Consumer likely down: 0 of 14 letters succeeded since 02:03. 16 letters wait. "
+        "Next canary at 02:41.",
     ),
     (
         replace(DOWN, belief_down=None, tried=0, next_canary_at=NOW, backlog=1),
@@ -340,17 +346,25 @@ def test_whatever_is_seen_has_a_sentence_and_green_means_flowing_or_empty(seen: 
         assert not seen.backlog or (seen.is_fresh and not seen.kinds_down and not seen.came_back)
 
 
-def test_while_live_messages_fail_the_canary_goes_when_the_headline_says() -> None:
+@pytest.mark.parametrize("up_seconds", [0, 180])
+def test_while_live_messages_fail_the_canary_goes_when_the_headline_says(up_seconds: int) -> None:
     """It said "with the next pass" for as long as they failed."""
     settings = Settings()
-    opened = replace(new_circuit("orders", settings, SINCE), state=State.OPEN, cools_until=SINCE)
+    opened = replace(
+        new_circuit("orders", settings, SINCE),
+        state=State.OPEN,
+        cools_until=SINCE,
+        flaps=FLAPS_THAT_SHOW,
+        up_seconds=up_seconds,
+    )
     told = seen_of(opened, settings, NOW, dlq=None).canary_at_latest
     assert told is not None
 
     def limit_at(moment: datetime) -> int:
         return allow(opened, settings, moment, LiveOutcome.FAILS).limit
 
-    assert (limit_at(told - timedelta(seconds=1)), limit_at(told)) == (0, settings.canary_size)
+    assert not limit_at(told - timedelta(seconds=1))
+    assert limit_at(told)
 
 
 #: How the runbook's table calls each.

@@ -12,7 +12,7 @@ from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.batch import Batch
 from smart_redriver.engine.model.breaker import force, new_circuit
 from smart_redriver.engine.model.circuit import Orders, State
-from smart_redriver.engine.model.permit import cools_until
+from smart_redriver.engine.model.permit import FLAPS_THAT_SHOW, cools_until
 from smart_redriver.oncall.status.outlook import looks_every, next_step
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -71,6 +71,13 @@ IDLE, BUSY = timedelta(minutes=SETTINGS.schedule_minutes), timedelta(minutes=1)
             Orders(),
             None,
             "a canary, once live messages succeed or the cool-down is over",
+            cools_until(OPEN, SETTINGS),
+        ),
+        (
+            replace(OPEN, flaps=FLAPS_THAT_SHOW, up_seconds=180),
+            Orders(),
+            None,
+            "a canary, once the cool-down is over",
             cools_until(OPEN, SETTINGS),
         ),
         (

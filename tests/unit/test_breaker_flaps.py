@@ -30,7 +30,7 @@ from tests.unit.circuits import (
     succeeding,
     three_in_four_failed,
 )
-from tests.unit.examples import NOW, a_circuit, ago
+from tests.unit.examples import NOW, a_circuit, a_judged, ago
 
 CANARY = SETTINGS.canary_size
 FEWER = FLAPS_THAT_SHOW - 1
@@ -309,6 +309,26 @@ def test_a_large_canary_that_fails_makes_the_next_one_half_as_large() -> None:
 
     assert opened.state is State.OPEN
     assert restart_window(opened, SETTINGS) == before // 2
+
+
+def test_one_that_fails_is_followed_by_one_as_large_while_the_consumer_was_down_for_as_long_before() -> (
+    None
+):
+    """At 4 minutes up and 16 down, only the third one, a quarter as large, met the consumer up, each time."""
+    verdicts = [Verdict.FAILURE] * 3 + [Verdict.NO_EVIDENCE, Verdict.SUCCESS]
+    half_open = a_circuit(
+        state=State.HALF_OPEN,
+        flaps=FLAPS_THAT_SHOW,
+        good_window=20,
+        judged=tuple(a_judged(id=n, verdict=verdict) for n, verdict in enumerate(verdicts)),
+    )
+    sizes = []
+    for number in range(4):
+        failed = judging(all_failed, id=10 + number, size=80)(half_open)
+        sizes.append(restart_window(failed, SETTINGS))
+        half_open = replace(failed, state=State.HALF_OPEN)
+
+    assert sizes == [80, 80, 80, 40]
 
 
 def test_a_small_canary_that_fails_says_nothing_about_the_window() -> None:

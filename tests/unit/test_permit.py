@@ -15,6 +15,7 @@ from smart_redriver.engine.model.circuit import Orders, State
 from smart_redriver.engine.model.evidence import LiveOutcome
 from smart_redriver.engine.model.permit import (
     DOUBT,
+    FLAPS_THAT_SHOW,
     FRESH,
     MOST_PENDING,
     allow,
@@ -234,6 +235,24 @@ def test_live_failures_spare_canaries_but_not_for_ever() -> None:
     tried = allow(circuit, SETTINGS, longest, LiveOutcome.FAILS)
 
     assert (spared.limit, tried.limit) == (0, CANARY)
+
+
+@pytest.mark.parametrize("live", list(LiveOutcome))
+def test_live_messages_steer_no_canary_of_a_consumer_that_is_up_briefly(live: LiveOutcome) -> None:
+    """What they show is minutes old. Each canary went when it was down again, at the same time of its period."""
+    circuit = a_circuit(
+        state=State.OPEN,
+        changed_at=NOW,
+        cools_until=ahead(minutes=1),
+        flaps=FLAPS_THAT_SHOW,
+        up_seconds=180,
+    )
+
+    cooling = allow(circuit, SETTINGS, NOW, live)
+    cooled = allow(circuit, SETTINGS, ahead(minutes=1), live)
+
+    assert not cooling.limit
+    assert cooled.is_canary
 
 
 # HALF_OPEN.

@@ -485,14 +485,17 @@ def test_a_congestion_is_forgotten_with_what_it_cost(after_that: timedelta, is_k
     assert (rate.borne is not None, rate.spent > 0) == (is_known, is_known)
 
 
-def test_a_congestion_lasts_while_the_circuit_is_not_closed() -> None:
-    """The letters have died by then, and the consumer is still down."""
+def test_what_goes_after_a_congestion_that_became_an_outage_goes_at_a_share_of_what_was_borne() -> (
+    None
+):
+    """A canary that was a whole batch went at the rate that had been too high, and the consumer fell 263 times."""
     too_high = replace(A_RATE, per_second=9.0, before=9.0, marked_at=NOW)
-    rate = known(after(too_high, holding(in_flight=500)))
+    congested = known(after(too_high, holding(in_flight=500)))
 
-    for _ in range(5):
-        rate = known(after(rate, holding(), used=timedelta(), is_closed=False))
-        assert rate.is_congested
+    opened = known(after(congested, holding(), used=timedelta(), is_closed=False))
+
+    assert not opened.is_congested
+    assert opened.per_second == pytest.approx(9 * SHARE_OF_BORNE)
 
 
 @pytest.mark.parametrize(
@@ -610,6 +613,22 @@ def test_what_was_too_much_is_forgotten() -> None:
 
     assert known(after(rate, holding(), later=REMEMBERED)).borne == 4.0
     assert known(after(rate, holding(), later=REMEMBERED + MINUTE)).borne is None
+
+
+@pytest.mark.parametrize(
+    ("used", "is_closed", "begins"),
+    [(MINUTE, False, True), (-CLEARED, True, True), (MINUTE, True, False)],
+    ids=["an outage", "no letter goes", "letters go at it"],
+)
+def test_a_rate_that_was_too_high_is_not_kept_once_it_is_forgotten_by_how_much(
+    used: timedelta, is_closed: bool, begins: bool
+) -> None:
+    felled = replace(A_RATE, per_second=9.0, borne=6.0, borne_at=NOW)
+
+    later = after(felled, holding(), used=used, is_closed=is_closed, later=REMEMBERED + MINUTE)
+
+    assert known(later).borne is None
+    assert (known(later).per_second == FIRST) == begins
 
 
 def test_a_queue_that_stays_full_without_our_letters_stops_them_no_longer() -> None:

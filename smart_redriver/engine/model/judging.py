@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import groupby
 
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.model.batch import Batch, Heard, Judged, Verdict
@@ -255,7 +256,8 @@ def _record(
         case Verdict.SUCCESS:
             return succeeded(circuit, batch, judgement, settings, now)
         case Verdict.FAILURE:
-            if circuit.state is State.HALF_OPEN and batch.size > settings.canary_size:
+            is_full = circuit.state is State.HALF_OPEN and batch.size > settings.canary_size
+            if is_full and _is_down_for_longer(circuit):
                 circuit = replace(circuit, good_window=batch.size // (2 * GROWTH_WHERE_SHOWN))
             return failed(
                 _up_until(circuit, batch.sent_at),
@@ -267,6 +269,17 @@ def _record(
             )
         case _:
             return circuit
+
+
+def _is_down_for_longer(circuit: Circuit) -> bool:
+    """Whether more batches in a row have failed than before any success that is remembered.
+
+    Until then, a consumer that flaps explains it: the time was wrong, and not the size.
+    """
+    told = [one.verdict for one in circuit.judged if one.verdict is not Verdict.NO_EVIDENCE]
+    runs = [len(list(run)) for verdict, run in groupby(told) if verdict is Verdict.FAILURE]
+    *before, now = runs
+    return now > max(before, default=0)
 
 
 def charge(circuit: Circuit, returns: Mapping[tuple[int, bool], int]) -> Circuit:

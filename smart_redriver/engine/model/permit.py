@@ -123,8 +123,10 @@ def cools_until(circuit: Circuit, settings: Settings) -> datetime:
     return drawn or circuit.changed_at + cool_down(circuit.consecutive_opens, settings, 1.0)
 
 
-def spares_until(circuit: Circuit, settings: Settings) -> datetime:
+def spares_until(circuit: Circuit, settings: Settings, now: datetime) -> datetime:
     """Until when an OPEN circuit that has cooled down tries no canary while live messages fail."""
+    if not heeds_live(circuit, now):
+        return circuit.changed_at
     return circuit.changed_at + timedelta(seconds=settings.max_cool_down_seconds)
 
 
@@ -261,6 +263,11 @@ def is_up_briefly(circuit: Circuit, now: datetime) -> bool:
     return circuit.up_since is None or now - circuit.up_since <= OUTLIVED * up
 
 
+def heeds_live(circuit: Circuit, now: datetime) -> bool:
+    """Whether live messages show when to try a canary. What they show is minutes old, as a success is."""
+    return not is_up_briefly(circuit, now)
+
+
 def _is_heeded(hint: Hint, circuit: Circuit, now: datetime) -> bool:
     """Whether a hint is worth a canary: no canary has gone since, nor within the last minute.
 
@@ -276,7 +283,7 @@ def _allow_open(
     circuit: Circuit, settings: Settings, now: datetime, live: LiveOutcome, hint: Hint | None
 ) -> Permit:
     canary = _canary(circuit, settings, now)
-    if live is LiveOutcome.SUCCEEDS:
+    if live is LiveOutcome.SUCCEEDS and heeds_live(circuit, now):
         return replace(canary, reason="a canary, as live messages succeed")
     has_cooled = has_cooled_down(circuit, settings, now)
     if hint is not None and _is_heeded(hint, circuit, now):
@@ -286,7 +293,7 @@ def _allow_open(
         ends = cools_until(circuit, settings)
         return Permit(limit=0, reason=f"OPEN, cooling down until {ends:%Y-%m-%dT%H:%M:%SZ}")
     # Live messages can fail for reasons of their own: they delay canaries, but do not forbid them.
-    if live is LiveOutcome.FAILS and now < spares_until(circuit, settings):
+    if live is LiveOutcome.FAILS and now < spares_until(circuit, settings, now):
         return Permit(limit=0, reason="OPEN, live messages still fail")
     return canary
 

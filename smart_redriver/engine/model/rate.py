@@ -317,12 +317,10 @@ def _learned(rate: Rate, look: Look) -> Rate:
     arrives = rate.live + (rate.per_second if look.is_telling(rate) else 0.0)
     if _is_crowded(rate, look.facts, arrives):
         return _congested(rate, look, is_ours=look.is_closed and look.may_show(rate))
-    if not look.is_closed:
-        if rate.is_congested:
-            return rate
-        return _gone_on(_with_borne(rate, look.at) if _went_down(rate, look) else rate)
     if rate.is_congested:
         return _gone_on(_paid(rate, look.at))
+    if not look.is_closed:
+        return _gone_on(_with_borne(rate, look.at) if _went_down(rate, look) else rate)
     if _fails_more(rate):
         return _congested(rate, look, is_ours=True)
     rate = _with_usual(rate, look, arrives)
@@ -356,6 +354,9 @@ def _told(rate: Rate, look: Look) -> Rate:
     """
     if rate.borne_at is not None and look.at > rate.borne_at + rate.remembered:
         rate = _forgotten(rate)
+        if look.is_cleared or not look.is_closed:
+            # Nothing has shown since that the consumer bears it, and it is the rate that was too high.
+            rate = replace(rate, per_second=min(rate.per_second, _begins(rate.live)))
     rate = replace(
         rate,
         live=look.live_per_second if look.live else rate.live,

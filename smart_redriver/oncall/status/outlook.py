@@ -17,7 +17,13 @@ from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.batch import Judged
 from smart_redriver.engine.model.causes import COUNTED_FOR, CauseCircuit
 from smart_redriver.engine.model.circuit import Circuit, Orders, State
-from smart_redriver.engine.model.permit import allow, cools_until, has_cooled_down, spares_until
+from smart_redriver.engine.model.permit import (
+    allow,
+    cools_until,
+    has_cooled_down,
+    heeds_live,
+    spares_until,
+)
 from smart_redriver.engine.passes.reporting import BUSY_SECONDS
 from smart_redriver.oncall.terminal.words import ago, letters, span, stamp
 
@@ -113,9 +119,10 @@ def next_step(
         return "nothing: the DLQ is empty", None
     if circuit.state is State.OPEN:
         if not has_cooled_down(circuit, settings, now):
-            step = "a canary, once live messages succeed or the cool-down is over"
+            or_live = "live messages succeed or " if heeds_live(circuit, now) else ""
+            step = f"a canary, once {or_live}the cool-down is over"
             return step, cools_until(circuit, settings)
-        if now >= spares_until(circuit, settings):
+        if now >= spares_until(circuit, settings, now):
             return "a canary with the next pass", None
         step = "a canary with the next pass or, while live messages fail, once one of them succeeds"
         return step, None
