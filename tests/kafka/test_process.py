@@ -22,6 +22,7 @@ from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.process import Configuration, Process, ToldOnce
 from smart_redriver.kafka.sqlite import SqliteTable
 from smart_redriver.oncall.cli import app
+from smart_redriver.oncall.deployment.beside import read_file
 from smart_redriver.oncall.terminal.exits import Misused
 from smart_redriver.oncall.verbs.run import run_forever
 from tests.kafka.bench import Bench, nameless
@@ -338,6 +339,10 @@ def test_the_file_says_where_and_how(tmp_path):
         ({"kafka": KAFKA | {"topics": ["orders.DLT"]}, "state": STATE}, {"dead_letters"}),
         ({"kafka": KAFKA | {"parked": "orders"}, "state": STATE}, {"parked"}),
         ({"kafka": KAFKA | {"servers": "broker"}, "state": STATE}, {"servers"}),
+        (
+            {"kafka": KAFKA | {"consumer_group": "redrive-orders"}, "state": STATE},
+            {"consumer_group"},
+        ),
         ({"kafka": KAFKA | {"order": "some"}, "state": STATE}, {"order"}),
         ({"kafka": KAFKA | {"client": {"acks": "0"}}, "state": STATE}, {"client"}),
         ({"kafka": KAFKA, "state": {"sqlite": "a", "dynamodb": "b"}}, {"state"}),
@@ -469,6 +474,14 @@ def test_a_file_that_is_none_is_told_in_a_sentence(tmp_path, text):
 
     with pytest.raises(Misused):
         run_forever(None, file)  # type: ignore[arg-type]
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path):
+    """Some editors on Windows write one."""
+    file = tmp_path / "kafka.toml"
+    file.write_text(FILE.format(state="state"), encoding="utf-8-sig")
+
+    assert read_file(file)
 
 
 def test_topics_are_read_again_as_they_were_encoded():

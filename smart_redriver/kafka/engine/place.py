@@ -300,9 +300,15 @@ def _is_topic(value: object) -> bool:
 
 
 def _in_two_roles(place: KafkaTopics) -> Iterator[Fault]:
-    """Yield a fault for each topic that is given twice: a DLQ that is its own source would be redriven for ever."""
+    """Yield a fault for each topic that is given twice, and for our own group as the consumers'.
+
+    A DLQ that is its own source would be redriven for ever.
+    """
     known = dict.fromkeys(place.topics, "topics")
     for role in ("dead_letters", "held", "parked"):
         topic = getattr(place, role)
         if (other := known.setdefault(topic, role)) != role:
             yield Fault(setting=role, seen=topic, accepted=f"another topic than {other}")
+    if place.consumer_group == place.group:
+        accepted = "the consumers' group, which is not the re-driver's own"
+        yield Fault(setting="consumer_group", seen=place.consumer_group, accepted=accepted)

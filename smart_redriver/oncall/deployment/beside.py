@@ -29,7 +29,7 @@ def is_file(stack: str) -> bool:
 def read_file(file: Path) -> ProcessFile:
     """Read the file that configures a process's passes. Raises Misused."""
     try:
-        tables = tomllib.loads(file.read_text())
+        tables = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise Misused(f"{file} can't be read: {error.strerror}.") from error
     except ValueError as error:

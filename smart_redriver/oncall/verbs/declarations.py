@@ -534,7 +534,7 @@ VERBS = (
         about="Write letters to a file, binary attributes included, and leave them where they are.",
         act="verbs.export:act",
         options=(
-            _file("JSON lines, appended to."),
+            _file("A new file, for JSON lines."),
             replace(_IDS, sides=Side.PAGE),
             replace(_ALL, about="Every letter, as without a filter."),
             _FROM_DLQ,

@@ -135,7 +135,7 @@ def _tell(
     if not entries:
         say("No parked letters match.")
         return
-    say(f"{letters(len(entries))} parked, as the ledger has it (nothing was received):")
+    say(f"{letters(len(entries))} parked, as the ledger has it:")
     say()
     if shown is None:
         rows = [
