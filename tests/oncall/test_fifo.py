@@ -84,6 +84,13 @@ def test_a_plan_of_standard_queues_speaks_of_no_groups() -> None:
     assert "group" not in desk("replay", "--all", "--dry-run").said
 
 
+def test_a_tenant_of_a_standard_queue_is_no_group_that_keeps_an_order() -> None:
+    desk = Desk()
+    desk.dead_letters("a", "b x", MessageGroupId="tenant")
+
+    assert "overtake" not in desk("replay", "--from-dlq", "--contains", "x", "--dry-run").said
+
+
 def test_letters_out_of_the_middle_of_a_group_are_counted_before_they_go(desk: Desk) -> None:
     desk.dead_letters("a-1", "a-2 x", "a-3 x", "b-1 x")
 

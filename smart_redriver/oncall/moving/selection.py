@@ -250,7 +250,8 @@ def _as_they_are(
                 break
         else:
             selection.is_cut = look.is_cut
-    selection.overtaking = overtaking.count if is_sent else 0
+    # In a standard queue a group is a tenant, and nothing keeps an order.
+    selection.overtaking = overtaking.count if is_sent and out_of.is_fifo else 0
     selection.end(look)
     return selection
 

@@ -323,7 +323,8 @@ def _try(
             if request.choice.ids and trial.count == len(request.choice.ids):
                 break
     trial.cost = look.cost()
-    trial.overtaking, trial.is_cut = overtaking.count, look.is_cut
+    trial.overtaking = overtaking.count if session.dead_letters.is_fifo else 0
+    trial.is_cut = look.is_cut
     if look.is_cut_short:
         raise Refused(
             "There are too many to try it on in one look, or it is too slow. Narrow the choice."
