@@ -570,7 +570,7 @@ def _canary_is_out(seen: Seen) -> Headline | None:
         topic=Topic.CANARY,
         colour=Colour.YELLOW,
         text=f"Consumer was down; a canary{size} is out{_since(seen.out_since, seen.at)}. {_waiting(seen)}",
-        waits_for="What becomes of the canary is awaited",
+        waits_for="The canary's outcome is awaited",
         until=seen.out_until,
         then="Nothing: if the canary succeeds, the others follow.",
     )
@@ -596,7 +596,7 @@ def _silent(seen: Seen) -> Headline | None:
     if since is None or seen.is_fresh:
         return None
     out = f"{_letters(seen.out)} {_are(seen.out)} out{_since(since, seen.at)}"
-    awaited = "What becomes of those that are out is awaited"
+    awaited = "The outcome of those that are out is awaited"
     if seen.at <= since + OUTCOME_EXPECTED:
         return Headline(
             topic=Topic.STARTING,
@@ -635,7 +635,7 @@ def _crowded(seen: Seen) -> Headline | None:
     return Headline(
         topic=Topic.CROWDED,
         colour=Colour.YELLOW,
-        text=f"Consumer has as much as it bears{beside}{_since(since, seen.at)}. {_waiting(seen)}",
+        text=f"Consumer is at capacity{beside}{_since(since, seen.at)}. {_waiting(seen)}",
         waits_for="Letters go on once its queue holds no more than usual",
         until=since + PATIENCE,
     )
@@ -647,7 +647,7 @@ def _together(seen: Seen) -> Headline | None:
     return Headline(
         topic=Topic.TOGETHER,
         colour=Colour.YELLOW,
-        text=f"Consumer fails all messages that it takes at once if one fails. {_waiting(seen)}",
+        text=f"Consumer fails whole batches if one message fails. {_waiting(seen)}",
         waits_for="Letters go back one by one",
         then="Let the consumer report which of a batch failed (`ReportBatchItemFailures`).",
     )

@@ -69,7 +69,7 @@ SENTENCES = [
     (
         replace(MIXED, fails_together=True),
         Colour.YELLOW,
-        "Consumer fails all messages that it takes at once if one fails. 300 letters wait. Letters go back one by one.",
+        "Consumer fails whole batches if one message fails. 300 letters wait. Letters go back one by one.",
     ),
     (
         MIXED,
@@ -139,25 +139,25 @@ SENTENCES = [
         replace(SILENT, state=State.HALF_OPEN, out=1),
         Colour.YELLOW,
         "Consumer was down; a canary is out since 02:11. 11 letters wait. "
-        "What becomes of the canary is awaited, until 02:34 at the latest.",
+        "The canary's outcome is awaited, until 02:34 at the latest.",
     ),
     (
         replace(SILENT, state=State.HALF_OPEN, out=192),
         Colour.YELLOW,
         "Consumer was down; a canary of 192 letters is out since 02:11. 11 letters wait. "
-        "What becomes of the canary is awaited, until 02:34 at the latest.",
+        "The canary's outcome is awaited, until 02:34 at the latest.",
     ),
     (
         SILENT,
         Colour.YELLOW,
         "Consumer not seen to work: 5 letters are out since 02:11, and none of them is known to have succeeded. "
-        "11 letters wait. What becomes of those that are out is awaited, until 02:34 at the latest.",
+        "11 letters wait. The outcome of those that are out is awaited, until 02:34 at the latest.",
     ),
     (
         replace(SILENT, out_since=NOW - minutes(2)),
         Colour.NONE,
         "5 letters are out since 02:28, and their outcome is not due yet. 11 letters wait. "
-        "What becomes of those that are out is awaited, until 02:34 at the latest.",
+        "The outcome of those that are out is awaited, until 02:34 at the latest.",
     ),
     (
         replace(SILENT, tried=5, failed=4, since=SINCE),
@@ -379,8 +379,8 @@ ROWS = {
     Topic.CANARY: "Consumer was down; a canary is out",
     Topic.FAILING: "Consumer may be down",
     Topic.SILENT: "Consumer not seen to work",
-    Topic.CROWDED: "Consumer has as much as it bears",
-    Topic.TOGETHER: "Consumer fails all messages that it takes at once",
+    Topic.CROWDED: "Consumer is at capacity",
+    Topic.TOGETHER: "Consumer fails whole batches",
     Topic.KINDS: "N of M letters wait for CAUSE; or for the next pass to look at them, and CAUSE is down",
     Topic.SUSPECTS: "N letters failed while others succeeded",
     Topic.STUCK: "N of M letters can't be parked",

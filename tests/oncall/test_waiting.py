@@ -36,7 +36,7 @@ def waits(entry: Entry | None, seen: Seen, *more: Seen) -> Wait | None:
     [
         (ENTRY, DOWN, "the next canary, or a live message", DOWN.next_canary_at),
         (None, DOWN, "the next canary, or a live message", DOWN.next_canary_at),
-        (ENTRY, SILENT, "what becomes of the letters that are out", SILENT.out_until),
+        (ENTRY, SILENT, "the outcome of the letters that are out", SILENT.out_until),
         (replace(ENTRY, status=Status.FAILED), FLOWING, "its turn", None),
         (ENTRY, replace(FLOWING, drained_by=LATER), "its turn", LATER),
         (BACKING_OFF, FLOWING, "its backoff", SOON),
@@ -61,7 +61,7 @@ def waits(entry: Entry | None, seen: Seen, *more: Seen) -> Wait | None:
         (
             replace(ENTRY, status=Status.REDRIVEN),
             SILENT,
-            "what becomes of it",
+            "its outcome",
             SILENT.out_until,
         ),
     ],

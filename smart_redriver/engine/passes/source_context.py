@@ -190,7 +190,7 @@ class SourceContext:
         rate = self.felt(now)
         if rate is None or not rate.is_congested:
             return permit
-        reason = f"{self.source.name} has more than its consumer bears"
+        reason = f"the consumer of {self.source.name} is at capacity"
         return replace(permit, limit=0, reason=reason)
 
     def _permit_of_circuit(self, now: datetime) -> Permit:

@@ -25,9 +25,9 @@ _WITH_ALL = {
     Topic.MODE: "`mode=automatic`",
     Topic.PAUSED: "the end of the pause",
     Topic.DOWN: "the next canary, or a live message that succeeds",
-    Topic.CANARY: "what becomes of the canary that is out",
+    Topic.CANARY: "the outcome of the canary that is out",
     Topic.FAILING: "one of the letters that are tried to succeed",
-    Topic.SILENT: "what becomes of the letters that are out",
+    Topic.SILENT: "the outcome of the letters that are out",
     Topic.CROWDED: "the consumer's queue to hold no more than usual",
 }
 
@@ -116,7 +116,7 @@ def _elsewhere(entry: Entry, seen: Seen | None) -> Wait | None:
     if entry.status is Status.PARKED:
         return Wait("a person's decision: it is parked")
     if entry.status is Status.REDRIVEN:
-        return Wait("what becomes of it", seen.out_until if seen else None)
+        return Wait("its outcome", seen.out_until if seen else None)
     return None
 
 

@@ -146,7 +146,7 @@ def _follow(session: Session, ids: Set[str]) -> None:
     """Wait until it is known what became of the sent letters, and report it. Raises CallFailed."""
     until = session.clock() + _OUTCOME_WITHIN
     session.terminal.say(
-        f"Waiting for what becomes of them, for {span(_OUTCOME_WITHIN)} at most; Ctrl-C ends the waiting alone."
+        f"Waiting for their outcome, for {span(_OUTCOME_WITHIN)} at most; Ctrl-C only ends the waiting."
     )
     fates = _fates(session, ids)
     try:
