@@ -405,11 +405,12 @@ def test_what_was_borne_is_the_rate_of_half_a_minute_ago() -> None:
 
 @pytest.mark.parametrize(
     ("used", "is_closed", "borne"),
-    [(MINUTE, True, SHARE_OF_BORNE), (MINUTE, False, None), (timedelta(), True, None)],
+    [(MINUTE, True, SHARE_OF_BORNE), (MINUTE, False, SHARE_OF_BORNE), (timedelta(), True, None)],
 )
-def test_what_was_borne_is_learned_only_while_letters_flow(
+def test_what_was_borne_is_learned_only_while_letters_go(
     used: timedelta, is_closed: bool, borne: float | None
 ) -> None:
+    """A canary may be a whole batch. It went at the rate that felled the consumer, each time."""
     congested = known(after(A_RATE, holding(waiting=500), used=used, is_closed=is_closed))
 
     assert congested.is_congested

@@ -316,7 +316,7 @@ def _learned(rate: Rate, look: Look) -> Rate:
     """The rate after what the queue shows of it."""
     arrives = rate.live + (rate.per_second if look.is_telling(rate) else 0.0)
     if _is_crowded(rate, look.facts, arrives):
-        return _congested(rate, look, is_ours=look.is_closed and look.may_show(rate))
+        return _congested(rate, look, is_ours=look.may_show(rate))
     if rate.is_congested:
         return _gone_on(_paid(rate, look.at))
     if not look.is_closed:
