@@ -74,6 +74,13 @@ def shared_state_table(
     return cast("dynamodb.ITableV2", made.node.find_child(_TABLE_ID))
 
 
+def _is_elsewhere(key_arn: str, stack: cdk.Stack) -> bool:
+    """Whether a key is known to be in another Region than the stack."""
+    if cdk.Token.is_unresolved(key_arn) or cdk.Token.is_unresolved(stack.region):
+        return False
+    return key_arn.split(":")[3] != stack.region
+
+
 def without_key(
     scope: Construct, table: dynamodb.ITableV2 | None, safeguards: Safeguards | None
 ) -> Iterator[Fault]:
@@ -82,8 +89,7 @@ def without_key(
     made = stack.node.try_find_child(_SHARED_ID)
     # Arguments of another type are faults of their own.
     key_arn = safeguards.encryption_key_arn if isinstance(safeguards, Safeguards) else ""
-    region = key_arn.split(":")[3] if key_arn and not cdk.Token.is_unresolved(key_arn) else ""
-    if region and region != stack.region and not cdk.Token.is_unresolved(stack.region):
+    if key_arn and _is_elsewhere(key_arn, stack):
         accepted = f"a key of {stack.region}, where the stack is"
         yield Fault(setting="encryption_key_arn", seen=key_arn, accepted=accepted)
         return

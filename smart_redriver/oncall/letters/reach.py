@@ -73,16 +73,20 @@ def in_ranks(items: Sequence[T], group_of: Callable[[T], str | None]) -> Iterato
 
 
 class Overtaking:
-    """Counts selected letters behind an unselected letter of their group, in the order in which they are seen."""
+    """Counts selected letters behind an unselected letter of their group, in the order in which they are seen.
 
-    def __init__(self) -> None:
+    In a standard queue, a group is a tenant, and nothing `keeps_order`.
+    """
+
+    def __init__(self, *, keeps_order: bool) -> None:
         self.count = 0
+        self._keeps_order = keeps_order
         self._staying: set[str] = set()
 
     def saw(self, case: Case, *, is_selected: bool) -> None:
         """Take in the next letter of its group."""
         group = case.letter.group_id
-        if group is None:
+        if group is None or not self._keeps_order:
             return
         if not is_selected:
             self._staying.add(group)

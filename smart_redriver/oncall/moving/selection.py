@@ -230,8 +230,9 @@ def _add_samples(session: Session, choice: Choice, selection: Selection, *, from
 def _as_they_are(
     session: Session, choice: Choice, depth: int, *, from_dlq: bool, is_sent: bool
 ) -> Selection:
-    selection, overtaking = Selection(missing=set(choice.ids)), Overtaking()
+    selection = Selection(missing=set(choice.ids))
     out_of = session.letters_in(dlq=from_dlq, ids=choice.ids, contains=choice.filter.contains)
+    overtaking = Overtaking(keeps_order=out_of.is_fifo)
     look = look_through(session, out_of, depth, is_sent=is_sent)
     with look, session.terminal.progress("Counting", depth) as advance:
         for case in look:
@@ -250,8 +251,7 @@ def _as_they_are(
                 break
         else:
             selection.is_cut = look.is_cut
-    # In a standard queue a group is a tenant, and nothing keeps an order.
-    selection.overtaking = overtaking.count if is_sent and out_of.is_fifo else 0
+    selection.overtaking = overtaking.count if is_sent else 0
     selection.end(look)
     return selection
 

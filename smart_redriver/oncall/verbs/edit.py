@@ -310,7 +310,8 @@ def _try(
     trial = Trial()
     facts = facts_of(session, from_dlq=request.from_dlq)
     look = look_through(session, out_of, facts.depth, is_sent=True, is_slow=True)
-    overtaking, destinations = Overtaking(), Destinations(session)
+    overtaking = Overtaking(keeps_order=out_of.is_fifo)
+    destinations = Destinations(session)
     with look, session.terminal.progress("Trying", facts.depth) as advance:
         for case in look:
             advance(1)
@@ -323,8 +324,7 @@ def _try(
             if request.choice.ids and trial.count == len(request.choice.ids):
                 break
     trial.cost = look.cost()
-    trial.overtaking = overtaking.count if session.dead_letters.is_fifo else 0
-    trial.is_cut = look.is_cut
+    trial.overtaking, trial.is_cut = overtaking.count, look.is_cut
     if look.is_cut_short:
         raise Refused(
             "There are too many to try it on in one look, or it is too slow. Narrow the choice."
