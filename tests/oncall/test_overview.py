@@ -92,7 +92,9 @@ def test_of_many_queues_people_see_those_that_are_not_quiet_the_worst_first(crow
 
     assert ran.code == 0, ran.said
     title, heads, *rows = ran.out.splitlines()
-    assert title == ("200 queues, 1 with an alarm, 2 not CLOSED, 1 paused, 3 in the DLQs, 2 parked")
+    assert title == (
+        "200 queues, 1 with an alarm, 2 not CLOSED, 1 paused, 3 dead letters, 2 parked letters"
+    )
     assert heads.split() == ["Queue", "Circuit", "DLQ", "Parked", "Alarms", "and", "more"]
     assert [row.split("  ")[0] for row in rows[:4]] == [
         "queue-007",
