@@ -8,6 +8,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from smart_redriver.cdk.queue_clashes import KEY_ARN
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.engine.errors import Fault
 
@@ -76,9 +77,8 @@ def shared_state_table(
 
 def _is_elsewhere(key_arn: str, stack: cdk.Stack) -> bool:
     """Whether a key is known to be in another Region than the stack."""
-    if cdk.Token.is_unresolved(key_arn) or cdk.Token.is_unresolved(stack.region):
-        return False
-    return key_arn.split(":")[3] != stack.region
+    key, home = KEY_ARN.fullmatch(key_arn), stack.region
+    return key is not None and key["region"] != home and not cdk.Token.is_unresolved(home)
 
 
 def without_key(
@@ -89,7 +89,7 @@ def without_key(
     made = stack.node.try_find_child(_SHARED_ID)
     # Arguments of another type are faults of their own.
     key_arn = safeguards.encryption_key_arn if isinstance(safeguards, Safeguards) else ""
-    if key_arn and _is_elsewhere(key_arn, stack):
+    if _is_elsewhere(key_arn, stack):
         accepted = f"a key of {stack.region}, where the stack is"
         yield Fault(setting="encryption_key_arn", seen=key_arn, accepted=accepted)
         return

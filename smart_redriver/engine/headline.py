@@ -134,8 +134,8 @@ class Seen:
         succeeded, tried, since: outcomes of the letters that were tried last, since the last success.
         succeeded_at: when the last successful batch was sent. `came_back`: if half of its letters or more failed, how
             many of its `of_these`.
-        next_canary_at: while OPEN; `canary_at_latest`: if live messages keep failing. `ignores_live`: what live messages
-            show comes too late for canaries.
+        next_canary_at: while OPEN; `canary_at_latest`: if live messages keep failing. `heeds_live`: whether live
+            messages show when to try one.
         kinds_down: kinds that wait for their own canary.
         suspects, suspects_until: letters that failed while others succeeded, and when the last of these is tried again.
         stuck: letters that should be parked but that the parking lot does not accept.
@@ -168,7 +168,7 @@ class Seen:
     of_these: int = 0
     next_canary_at: datetime | None = None
     canary_at_latest: datetime | None = None
-    ignores_live: bool = False
+    heeds_live: bool = True
     kinds_down: tuple[KindDown, ...] = ()
     suspects: int = 0
     suspects_until: datetime | None = None
@@ -284,7 +284,7 @@ def _with_circuit(seen: Seen, circuit: Circuit, settings: Settings | None, now: 
         of_these=of_these,
         next_canary_at=_next_canary_at(circuit, settings),
         canary_at_latest=_canary_at_latest(circuit, settings, now),
-        ignores_live=not heeds_live(circuit, now),
+        heeds_live=heeds_live(circuit, now),
         kinds_down=tuple(_kinds(circuit)),
         suspects=circuit.suspects_waiting(now),
         suspects_until=max(
@@ -545,7 +545,7 @@ def _down(seen: Seen) -> Headline | None:
 def _next_canary(seen: Seen) -> str:
     """Return the time of the next canary. After the cool-down, failing live messages delay it for a while."""
     if seen.next_canary_at and seen.next_canary_at > seen.at:
-        or_at_once = "" if seen.ignores_live else ", or at once when a live message succeeds"
+        or_at_once = ", or at once when a live message succeeds" if seen.heeds_live else ""
         return f"Next canary at {_clock(seen.next_canary_at, seen.at)}{or_at_once}"
     if seen.canary_at_latest and seen.canary_at_latest <= seen.at:
         return "Next canary with the next pass"

@@ -105,7 +105,7 @@ SENTENCES = [
         "Next canary at 02:41, or at once when a live message succeeds.",
     ),
     (
-        replace(DOWN, belief_down=None, ignores_live=True),
+        replace(DOWN, belief_down=None, heeds_live=False),
         Colour.RED,
         "Consumer likely down: 0 of 14 letters succeeded since 02:03. 16 letters wait. "
         "Next canary at 02:41.",
@@ -346,8 +346,12 @@ def test_whatever_is_seen_has_a_sentence_and_green_means_flowing_or_empty(seen: 
         assert not seen.backlog or (seen.is_fresh and not seen.kinds_down and not seen.came_back)
 
 
-@pytest.mark.parametrize("up_seconds", [0, 180])
-def test_while_live_messages_fail_the_canary_goes_when_the_headline_says(up_seconds: int) -> None:
+@pytest.mark.parametrize(
+    ("up_seconds", "size"), [(0, Settings().canary_size), (180, Settings().initial_window)]
+)
+def test_while_live_messages_fail_the_canary_goes_when_the_headline_says(
+    up_seconds: int, size: int
+) -> None:
     """It said "with the next pass" for as long as they failed."""
     settings = Settings()
     opened = replace(
@@ -363,8 +367,7 @@ def test_while_live_messages_fail_the_canary_goes_when_the_headline_says(up_seco
     def limit_at(moment: datetime) -> int:
         return allow(opened, settings, moment, LiveOutcome.FAILS).limit
 
-    assert not limit_at(told - timedelta(seconds=1))
-    assert limit_at(told)
+    assert (limit_at(told - timedelta(seconds=1)), limit_at(told)) == (0, size)
 
 
 #: How the runbook's table calls each.

@@ -77,6 +77,12 @@ def test_a_letter_says_what_it_waits_for_and_until_when(
     assert wait.until == until
 
 
+def test_where_live_messages_move_no_canary_none_of_them_is_waited_for() -> None:
+    wait = waits(None, replace(DOWN, heeds_live=False))
+
+    assert wait == Wait("the next canary", DOWN.next_canary_at)
+
+
 @pytest.mark.parametrize("status", [Status.SUCCEEDED, Status.REPLAYED, Status.DELETED])
 def test_one_that_is_done_with_waits_for_nothing(status: Status) -> None:
     assert waits(replace(ENTRY, status=status), DOWN) is None

@@ -278,8 +278,8 @@ def _is_down_for_longer(circuit: Circuit) -> bool:
     """
     told = [one.verdict for one in circuit.judged if one.verdict is not Verdict.NO_EVIDENCE]
     runs = [len(list(run)) for verdict, run in groupby(told) if verdict is Verdict.FAILURE]
-    *before, now = runs
-    return now > max(before, default=0)
+    *earlier, latest = runs
+    return latest > max(earlier, default=0)
 
 
 def charge(circuit: Circuit, returns: Mapping[tuple[int, bool], int]) -> Circuit:

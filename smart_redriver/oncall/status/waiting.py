@@ -24,7 +24,7 @@ _WITH_ALL = {
     Topic.NO_PASSES: "passes, of which none runs by itself: `redrive doctor`",
     Topic.MODE: "`mode=automatic`",
     Topic.PAUSED: "the end of the pause",
-    Topic.DOWN: "the next canary, or a live message that succeeds",
+    Topic.DOWN: "the next canary",
     Topic.CANARY: "the outcome of the canary that is out",
     Topic.FAILING: "one of the letters that are tried to succeed",
     Topic.SILENT: "the outcome of the letters that are out",
@@ -150,7 +150,10 @@ def _with_all(seen: Seen) -> Wait | None:
         Topic.SILENT: seen.out_until,
         Topic.CROWDED: seen.crowded_since and seen.crowded_since + PATIENCE,
     }
-    return Wait(_WITH_ALL[told.topic], until.get(told.topic))
+    what = _WITH_ALL[told.topic]
+    if told.topic is Topic.DOWN and seen.heeds_live:
+        what += ", or a live message that succeeds"
+    return Wait(what, until.get(told.topic))
 
 
 def _canary_at(seen: Seen) -> datetime | None:
