@@ -16,11 +16,13 @@ from smart_redriver.engine.model.permit import (
     LATE_SHARE,
     TRUSTED_SHARE,
     allow,
+    cool_down,
     is_likely_up,
     restart_window,
 )
 from smart_redriver.engine.model.verdict import GROWTH_WHERE_SHOWN
 from tests.unit.circuits import (
+    ROLL,
     SETTINGS,
     all_failed,
     all_succeeded,
@@ -329,6 +331,31 @@ def test_one_that_fails_is_followed_by_one_as_large_while_the_consumer_was_down_
         half_open = replace(failed, state=State.HALF_OPEN)
 
     assert sizes == [80, 80, 80, 40]
+
+
+@pytest.mark.parametrize(
+    ("up_seconds", "counted"), [(BRIEFLY, [2, 3, 3, 5]), (2 * BRIEFLY, [2, 3, 4, 5])]
+)
+def test_where_the_consumer_is_up_briefly_the_cool_down_stays_until_it_is_down_for_longer(
+    up_seconds: float, counted: list[int]
+) -> None:
+    """At 3 minutes up and 27 down, canaries half an hour apart missed most times up."""
+    verdicts = [Verdict.FAILURE] * 3 + [Verdict.NO_EVIDENCE, Verdict.SUCCESS]
+    half_open = a_circuit(
+        state=State.HALF_OPEN,
+        consecutive_opens=1,
+        flaps=FLAPS_THAT_SHOW,
+        up_seconds=int(up_seconds),
+        judged=tuple(a_judged(id=n, verdict=verdict) for n, verdict in enumerate(verdicts)),
+    )
+    cool_downs = []
+    for number in range(4):
+        opened = judging(all_failed, id=10 + number, size=CANARY)(half_open)
+        assert opened.cools_until is not None
+        cool_downs.append(opened.cools_until - opened.changed_at)
+        half_open = replace(opened, state=State.HALF_OPEN)
+
+    assert cool_downs == [cool_down(opens, SETTINGS, ROLL) for opens in counted]
 
 
 def test_a_small_canary_that_fails_says_nothing_about_the_window() -> None:

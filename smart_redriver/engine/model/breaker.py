@@ -25,7 +25,15 @@ from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.model.batch import Batch, Verdict
 from smart_redriver.engine.model.circuit import MOST_FLAPS, Circuit, Orders, State
 from smart_redriver.engine.model.evidence import FAILURES_PER_LIVE_SUCCESS
-from smart_redriver.engine.model.permit import Permit, cool_down, is_likely_up, restart_window
+from smart_redriver.engine.model.permit import (
+    LONGEST_WHILE_FLAPPING,
+    Permit,
+    cool_down,
+    is_down_for_longer,
+    is_likely_up,
+    is_up_briefly,
+    restart_window,
+)
 from smart_redriver.engine.model.verdict import GROWTH_AT_RATE, GROWTH_WHERE_SHOWN, Judgement
 
 #: The smallest window, after failures or a person's close; it grows from here.
@@ -205,6 +213,8 @@ def failed(
         reason = f"{failures} failed batches in a row, the last: {reason}"
     opens = circuit.consecutive_opens + 1
     opened = replace(circuit, consecutive_opens=opens)
+    if is_up_briefly(circuit, now) and not is_down_for_longer(circuit):
+        opens = min(opens, LONGEST_WHILE_FLAPPING)
     return change_state(opened, State.OPEN, reason, now, cool_down(opens, settings, roll))
 
 

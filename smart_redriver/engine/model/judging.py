@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import groupby
 
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.model.batch import Batch, Heard, Judged, Verdict
@@ -21,6 +20,7 @@ from smart_redriver.engine.model.fifo_counts import counted
 from smart_redriver.engine.model.permit import (
     cause_cool_down,
     fails_together,
+    is_down_for_longer,
     is_flapping,
     is_mixed,
     is_up_briefly,
@@ -257,7 +257,7 @@ def _record(
             return succeeded(circuit, batch, judgement, settings, now)
         case Verdict.FAILURE:
             is_full = circuit.state is State.HALF_OPEN and batch.size > settings.canary_size
-            if is_full and _is_down_for_longer(circuit):
+            if is_full and is_down_for_longer(circuit):
                 circuit = replace(circuit, good_window=batch.size // (2 * GROWTH_WHERE_SHOWN))
             return failed(
                 _up_until(circuit, batch.sent_at),
@@ -269,17 +269,6 @@ def _record(
             )
         case _:
             return circuit
-
-
-def _is_down_for_longer(circuit: Circuit) -> bool:
-    """Whether more batches in a row have failed than before any success that is remembered.
-
-    Until then, a consumer that flaps explains it: the time was wrong, and not the size.
-    """
-    told = [one.verdict for one in circuit.judged if one.verdict is not Verdict.NO_EVIDENCE]
-    runs = [len(list(run)) for verdict, run in groupby(told) if verdict is Verdict.FAILURE]
-    *earlier, latest = runs
-    return latest > max(earlier, default=0)
 
 
 def charge(circuit: Circuit, returns: Mapping[tuple[int, bool], int]) -> Circuit:

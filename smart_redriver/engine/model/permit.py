@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import groupby
 from operator import attrgetter
 
 from smart_redriver.engine.config.settings import Settings
@@ -34,6 +35,9 @@ MOST_PENDING = 500
 
 #: If this many full batches in a row failed right after a success, the consumer flaps.
 FLAPS_THAT_SHOW = 2
+
+#: While a consumer flaps, its cool-down grows no further than this one in a row. A longer one would miss the next time up.
+LONGEST_WHILE_FLAPPING = 3
 
 #: If letters together failed this often, each time right before one alone succeeded, the consumer fails all that it takes
 #: at once. If the circuit has opened more often than this in a row, that may be the reason, too.
@@ -261,6 +265,17 @@ def is_up_briefly(circuit: Circuit, now: datetime) -> bool:
     if not is_flapping(circuit) or not up or TRUSTED_SHARE * up > FRESH:
         return False
     return circuit.up_since is None or now - circuit.up_since <= OUTLIVED * up
+
+
+def is_down_for_longer(circuit: Circuit) -> bool:
+    """Whether more batches in a row have failed than before any success that is remembered.
+
+    Until then, a consumer that flaps explains it: the time was wrong, and not the size.
+    """
+    told = [one.verdict for one in circuit.judged if one.verdict is not Verdict.NO_EVIDENCE]
+    runs = [len(list(run)) for verdict, run in groupby(told) if verdict is Verdict.FAILURE]
+    *earlier, latest = runs or [0]
+    return latest > max(earlier, default=0)
 
 
 def heeds_live(circuit: Circuit, now: datetime) -> bool:
