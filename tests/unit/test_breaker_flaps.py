@@ -108,7 +108,7 @@ def test_a_mixture_of_a_consumer_that_flaps_is_a_failure_and_of_nobodys_cause(
     assert [cause.is_held for cause in circuit.causes] == [True] * held
 
 
-@pytest.mark.parametrize(("minutes_up", "known"), [(5, 300), (0, 90), (-5, 90)])
+@pytest.mark.parametrize(("minutes_up", "known"), [(5, 150), (0, 90), (-5, 90)])
 def test_for_how_long_a_consumer_was_up_is_known_of_batches_that_were_sent_since(
     minutes_up: float, known: int
 ) -> None:
@@ -374,7 +374,7 @@ def test_where_the_consumer_flaps_it_is_trusted_for_a_part_of_the_time_for_which
     began = a_circuit(flaps=FLAPS_THAT_SHOW, is_shaken=True, window=40, probed_at=ago(minutes=1))
     flapping = replace(began, up_since=ago(minutes=1), up_seconds=600)
     early = succeeding(flapping)
-    late = succeeding(replace(flapping, up_since=ago(minutes=7)))
+    late = succeeding(replace(flapping, up_since=ago(minutes=8)))
     probed = judging(all_succeeded, size=CANARY, is_probe=True)(replace(late, window=40))
 
     assert allow(early, SETTINGS, NOW).limit == early.window
@@ -390,13 +390,15 @@ def test_the_first_batch_since_a_failure_is_a_full_one_however_short_it_was_up()
 
 
 def test_a_failure_tells_for_how_long_the_consumer_was_up() -> None:
-    up = a_circuit(up_since=ago(minutes=12), probed_at=ago(minutes=2))
+    """It went down between the last success and the failure: half-way, as far as is known."""
+    succeeded = [a_judged(id=n, sent_at=ago(minutes=at)) for n, at in enumerate((13, 6, 8, 3))]
+    up = a_circuit(up_since=ago(minutes=12), probed_at=ago(minutes=2), judged=tuple(succeeded))
 
     down = judging(all_failed, sent_at=ago(minutes=4))(up)
     again = judging(all_failed, sent_at=ago(minutes=1))(down)
 
-    assert (down.up_since, down.up_seconds) == (None, 480)
-    assert again.up_seconds == 480
+    assert (down.up_since, down.up_seconds) == (None, 420)
+    assert again.up_seconds == 420
     assert succeeding(again).up_since is not None
 
 

@@ -504,7 +504,7 @@ def test_what_goes_after_a_congestion_that_became_an_outage_goes_at_a_share_of_w
     [
         (timedelta(), AHEAD_OF_SCHEDULE),
         (AHEAD_OF_SCHEDULE, AHEAD_OF_SCHEDULE),
-        (5 * MINUTE, 1.5 * MINUTE),
+        (4 * MINUTE, 1.6 * MINUTE),
         (timedelta(hours=8), 2 * AHEAD_OF_SCHEDULE),
     ],
 )

@@ -348,10 +348,17 @@ def judge_left_failing(
 
 
 def _up_until(circuit: Circuit, sent_at: datetime) -> Circuit:
-    """The circuit with how long the consumer was up, after a batch sent at `sent_at` failed."""
-    if circuit.up_since is None or sent_at <= circuit.up_since:
+    """The circuit with how long the consumer was up, after a batch sent at `sent_at` failed.
+
+    It went down between the last batch that succeeded and this one: half-way, as far as is known.
+    """
+    up_since = circuit.up_since
+    if up_since is None or sent_at <= up_since:
         return circuit
-    return replace(circuit, up_seconds=int((sent_at - circuit.up_since).total_seconds()))
+    successes = [one.sent_at for one in circuit.judged if one.verdict is Verdict.SUCCESS]
+    shown_at = max((at for at in successes if up_since <= at <= sent_at), default=up_since)
+    up = shown_at - up_since + (sent_at - shown_at) / 2
+    return replace(circuit, up_seconds=int(up.total_seconds()))
 
 
 def _overturn(circuit: Circuit, settings: Settings, now: datetime, roll: float) -> Circuit:

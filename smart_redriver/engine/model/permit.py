@@ -21,7 +21,7 @@ DOUBT = timedelta(minutes=5)
 
 #: A consumer that flaps is trusted for this share of the time for which it was last up. Later batches are likely to
 #: meet its next bad phase, so the window is divided by `LATE_SHARE`.
-TRUSTED_SHARE = 0.6
+TRUSTED_SHARE = 0.75
 LATE_SHARE = 4
 
 #: A consumer that flaps is up for longer than last time if it has been up for this many times as long: verdicts are

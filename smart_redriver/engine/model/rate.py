@@ -92,7 +92,7 @@ LOOKS_EVERY = timedelta(seconds=10)
 #: batch until it is down: it may be this much longer, up to this share of the time for which the consumer is up.
 AHEAD_OF_SCHEDULE = timedelta(minutes=1)
 LONGER = 2
-SHARE_OF_UP = 0.3
+SHARE_OF_UP = 0.4
 
 #: This long after the last letter was dealt out, what the queue holds is not ours.
 CLEARED = timedelta(minutes=5)
