@@ -232,7 +232,7 @@ def parse_context(values: Mapping[str, Any]) -> Context:
         faults += _only_for_made_queues(settings, is_fifo=switches.get(FIFO, False))
     watched, unread = read_fields(MonitoringSettings, values)
     faults += unread
-    faults += _widget_without_dashboard(watched)
+    faults += MonitoringSettings(**watched).faults()
     faults += _too_many_widgets(watched, queues)
     safeguards = Safeguards()
     try:
@@ -264,12 +264,6 @@ def parse_context(values: Mapping[str, Any]) -> Context:
 def _unnameable_stack(given: object) -> Iterator[Fault]:
     if given != "" and not (isinstance(given, str) and STACK_NAME.fullmatch(given)):
         yield Fault(setting=STACK, seen=given, accepted=ANY_STACK)
-
-
-def _widget_without_dashboard(watched: Mapping[str, Any]) -> Iterator[Fault]:
-    if watched["dashboard_widget"] and not MonitoringSettings(**watched).has_widget:
-        accepted = "false with alarms=paging, which makes no dashboard"
-        yield Fault(setting="dashboard_widget", seen=True, accepted=accepted)
 
 
 def _too_many_widgets(watched: Mapping[str, Any], queues: tuple[Adopted, ...]) -> Iterator[Fault]:

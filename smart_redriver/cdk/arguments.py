@@ -131,12 +131,9 @@ def checked(
         **further,
     }
     faults = [*_of_another_kind(kinds), *others]
-    read = (
-        _read(Settings, settings, faults),
-        _read(Safeguards, safeguards, faults),
-        _read(MonitoringSettings, monitoring, faults),
-    )
-    if faults:
+    watched = _read(MonitoringSettings, monitoring, faults)
+    read = _read(Settings, settings, faults), _read(Safeguards, safeguards, faults), watched
+    if faults := faults or [*watched.faults()]:
         raise SettingsError(faults)
     return read
 

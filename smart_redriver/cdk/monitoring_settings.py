@@ -4,7 +4,7 @@ They are declared like the function's settings, and read from the same flat cont
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any, Self
@@ -20,7 +20,7 @@ from smart_redriver.engine.config.kinds import (
     setting,
     whole,
 )
-from smart_redriver.engine.errors import SettingsError
+from smart_redriver.engine.errors import Fault, SettingsError
 
 _EMAIL = re.compile(r"[^@\s,]+@[^@\s,]+\.[^@\s,]+")
 _TOPIC_ARN = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+")
@@ -136,6 +136,12 @@ class MonitoringSettings:
     def has_widget(self) -> bool:
         """Whether there is a widget. With `alarms=paging`, there is no dashboard for it."""
         return self.dashboard_widget and self.alarms is Alarms.ALL
+
+    def faults(self) -> Iterator[Fault]:
+        """Name settings that can't be had together."""
+        if self.dashboard_widget and not self.has_widget:
+            accepted = "false with alarms=paging, which makes no dashboard"
+            yield Fault(setting="dashboard_widget", seen=True, accepted=accepted)
 
     @property
     def people(self) -> tuple[tuple[str, ...], ...]:

@@ -6,7 +6,7 @@ Each fault has its place in the list.
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -161,7 +161,7 @@ class QueueEntry:
             origin_config=origin_config,
             target_key_arns=tuple(target_keys),
             settings=settings,
-            monitoring=monitoring,
+            monitoring=replace(monitoring, dashboard_widget=monitoring.has_widget),
             team=team or "",
         )
 

@@ -250,7 +250,7 @@ class SmartRedriver(Construct):
         safeguards: Safeguards,
         removal_policy: cdk.RemovalPolicy,
     ) -> DashboardWidget | None:
-        if not monitoring.has_widget:
+        if not monitoring.dashboard_widget:
             return None
         return DashboardWidget(
             self,

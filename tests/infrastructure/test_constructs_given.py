@@ -18,6 +18,7 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Annotations, Match, Template
 
 from smart_redriver.cdk import (
+    MonitoringSettings,
     Naming,
     OnCallPolicies,
     Resources,
@@ -159,6 +160,14 @@ def test_a_table_of_another_shape_is_refused(stack, name, more, accepted):
     table = a_table(stack, name, **more)
 
     assert refused(stack, resources=Resources(table=table)) == {"table": accepted}
+
+
+def test_a_widget_without_a_dashboard_is_refused(stack):
+    monitoring = MonitoringSettings(dashboard_widget=True)
+
+    assert refused(stack, monitoring=monitoring) == {
+        "dashboard_widget": "false with alarms=paging, which makes no dashboard"
+    }
 
 
 def test_a_table_of_the_first_kind_is_refused(stack):

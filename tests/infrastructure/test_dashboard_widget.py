@@ -127,6 +127,18 @@ def test_adopted_queues_have_one_each():
     assert [actions(template, role) for role in roles] == [READS, READS]
 
 
+def test_an_adopted_queue_without_a_dashboard_has_none():
+    app = make_app(
+        alarms="all",
+        dashboard_widget="true",
+        queues=[entry("orders"), entry("refunds", alarms="paging")],
+    )
+    stack = make_stack(app, read_context(app.node))
+    template = Template.from_stack(stack)
+    roles = [f"Adopted{name}RedriverWidget" for name in ("Orders", "Refunds")]
+    assert [actions(template, role) for role in roles] == [READS, set()]
+
+
 def test_who_looks_may_have_it_run(with_widget):
     template = synthesize(alarms="all", dashboard_widget="true", oncall_policies="true").to_json()
     resources = template["Resources"]

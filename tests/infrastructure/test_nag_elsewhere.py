@@ -5,7 +5,7 @@ import pytest
 from aws_cdk import aws_sqs as sqs
 from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
-from smart_redriver.cdk import MonitoringSettings, OnCallPolicies, Safeguards, SmartRedriver
+from smart_redriver.cdk import Alarms, MonitoringSettings, OnCallPolicies, Safeguards, SmartRedriver
 from tests.infrastructure.adopted import ACCOUNT, REGION, key_arn, queue_arn
 from tests.infrastructure.app_process import UNBUNDLED, findings
 from tests.infrastructure.conftest import FLAGS
@@ -31,7 +31,7 @@ def test_both_packs_find_nothing_of_ours(tmp_path, flags, safeguards):
         "Redriver",
         source_queue=source,
         dead_letter_queue=dead,
-        monitoring=MonitoringSettings(dashboard_widget=True),
+        monitoring=MonitoringSettings(alarms=Alarms.ALL, dashboard_widget=True),
         safeguards=safeguards,
     )
     OnCallPolicies(stack, "OnCall", redrivers=[redriver])
