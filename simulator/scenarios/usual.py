@@ -168,7 +168,17 @@ FLAPPING_WITH_POISON = replace(
     seeds=2,
     limits=Limits(good_drained=240),
 )
-FLAPPINGS = (FLAPPING, _flaps(3, 3), _flaps(7, 13), _flaps(30, 30), FLAPPING_WITH_POISON)
+#: It is down again by the time that a success is known, and for much longer than it is up.
+UP_BRIEFLY = tuple(
+    replace(_flaps(up, down), letters=300, limits=Limits(drained=limit))
+    for up, down, limit in ((3, 7, 180), (4, 16, 480), (5, 25, 600))
+)
+FLAPPINGS = (
+    FLAPPING,
+    *(_flaps(3, 3), _flaps(7, 13), _flaps(30, 30)),
+    *UP_BRIEFLY,
+    FLAPPING_WITH_POISON,
+)
 
 #: The scenarios in which ours is compared with the rivals.
 SCENARIOS = (

@@ -29,7 +29,7 @@ from smart_redriver.engine.model.permit import (
     LONGEST_WHILE_FLAPPING,
     Permit,
     cool_down,
-    is_down_for_longer,
+    failures_beyond,
     is_likely_up,
     is_up_briefly,
     restart_window,
@@ -213,8 +213,8 @@ def failed(
         reason = f"{failures} failed batches in a row, the last: {reason}"
     opens = circuit.consecutive_opens + 1
     opened = replace(circuit, consecutive_opens=opens)
-    if is_up_briefly(circuit, now) and not is_down_for_longer(circuit):
-        opens = min(opens, LONGEST_WHILE_FLAPPING)
+    if is_up_briefly(circuit, now):
+        opens = min(opens, LONGEST_WHILE_FLAPPING + failures_beyond(circuit))
     return change_state(opened, State.OPEN, reason, now, cool_down(opens, settings, roll))
 
 

@@ -20,7 +20,7 @@ from smart_redriver.engine.model.fifo_counts import counted
 from smart_redriver.engine.model.permit import (
     cause_cool_down,
     fails_together,
-    is_down_for_longer,
+    failures_beyond,
     is_flapping,
     is_mixed,
     is_up_briefly,
@@ -257,7 +257,7 @@ def _record(
             return succeeded(circuit, batch, judgement, settings, now)
         case Verdict.FAILURE:
             is_full = circuit.state is State.HALF_OPEN and batch.size > settings.canary_size
-            if is_full and is_down_for_longer(circuit):
+            if is_full and failures_beyond(circuit):
                 circuit = replace(circuit, good_window=batch.size // (2 * GROWTH_WHERE_SHOWN))
             return failed(
                 _up_until(circuit, batch.sent_at),

@@ -36,7 +36,8 @@ MOST_PENDING = 500
 #: If this many full batches in a row failed right after a success, the consumer flaps.
 FLAPS_THAT_SHOW = 2
 
-#: While a consumer flaps, its cool-down grows no further than this one in a row. A longer one would miss the next time up.
+#: While a consumer that flaps is down for no longer than before, its cool-down grows up to this one in a row. A longer one
+#: would miss the next time up.
 LONGEST_WHILE_FLAPPING = 3
 
 #: If letters together failed this often, each time right before one alone succeeded, the consumer fails all that it takes
@@ -103,13 +104,13 @@ def cool_down(consecutive_opens: int, settings: Settings, roll: float) -> timede
 
     Args:
         consecutive_opens: 1 for the first.
-        roll: uniform in [0, 1). A quarter of the time is left to chance, so that it can't fall into step with
-            a consumer that flaps.
+        roll: uniform in [0, 1). Half of the time is left to chance, so that it can't fall into step with a consumer
+            that flaps: "equal jitter", https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
 
     """
     doublings = min(max(0, consecutive_opens - 1), 32)
     seconds = min(settings.cool_down_seconds * 2**doublings, settings.max_cool_down_seconds)
-    return timedelta(seconds=round(seconds * (0.75 + roll / 4)))
+    return timedelta(seconds=round(seconds * (0.5 + roll / 2)))
 
 
 def cause_cool_down(canaries: int, settings: Settings, roll: float) -> timedelta:
@@ -267,15 +268,15 @@ def is_up_briefly(circuit: Circuit, now: datetime) -> bool:
     return circuit.up_since is None or now - circuit.up_since <= OUTLIVED * up
 
 
-def is_down_for_longer(circuit: Circuit) -> bool:
-    """Whether more batches in a row have failed than before any success that is remembered.
+def failures_beyond(circuit: Circuit) -> int:
+    """How many more batches in a row have failed than before any success that is remembered.
 
     Until then, a consumer that flaps explains it: the time was wrong, and not the size.
     """
     told = [one.verdict for one in circuit.judged if one.verdict is not Verdict.NO_EVIDENCE]
     runs = [len(list(run)) for verdict, run in groupby(told) if verdict is Verdict.FAILURE]
     *earlier, latest = runs or [0]
-    return latest > max(earlier, default=0)
+    return max(0, latest - max(earlier, default=0))
 
 
 def heeds_live(circuit: Circuit, now: datetime) -> bool:
