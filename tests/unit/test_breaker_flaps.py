@@ -13,7 +13,6 @@ from smart_redriver.engine.model.permit import (
     FAILED_TOGETHER,
     FLAPS_THAT_SHOW,
     FRESH,
-    LATE_SHARE,
     TRUSTED_SHARE,
     allow,
     cool_down,
@@ -123,9 +122,7 @@ def test_a_consumer_that_flaps_is_trusted_to_the_last_second_of_a_share_of_its_t
     seconds_over: int, is_trusted: bool
 ) -> None:
     up_for = TRUSTED_SHARE * timedelta(seconds=600) + timedelta(seconds=seconds_over)
-    circuit = a_circuit(
-        flaps=FLAPS_THAT_SHOW, success_count=1, up_since=NOW - up_for, up_seconds=600
-    )
+    circuit = a_circuit(flaps=FLAPS_THAT_SHOW, up_since=NOW - up_for, up_seconds=600)
 
     assert is_likely_up(circuit, NOW) == is_trusted
 
@@ -370,7 +367,7 @@ def test_a_small_canary_that_fails_says_nothing_about_the_window() -> None:
 def test_where_the_consumer_flaps_it_is_trusted_for_a_part_of_the_time_for_which_it_was_up() -> (
     None
 ):
-    """Its next bad phase is near then: a probe goes first, and a small batch after it."""
+    """Its next bad phase is near then: a probe goes first."""
     began = a_circuit(flaps=FLAPS_THAT_SHOW, is_shaken=True, window=40, probed_at=ago(minutes=1))
     flapping = replace(began, up_since=ago(minutes=1), up_seconds=600)
     early = succeeding(flapping)
@@ -379,7 +376,7 @@ def test_where_the_consumer_flaps_it_is_trusted_for_a_part_of_the_time_for_which
 
     assert allow(early, SETTINGS, NOW).limit == early.window
     assert allow(late, SETTINGS, NOW).is_probe
-    assert allow(probed, SETTINGS, NOW).limit == 40 // LATE_SHARE
+    assert allow(probed, SETTINGS, NOW).limit == 40
 
 
 def test_the_first_batch_since_a_failure_is_a_full_one_however_short_it_was_up() -> None:

@@ -20,9 +20,8 @@ FRESH = timedelta(minutes=3)
 DOUBT = timedelta(minutes=5)
 
 #: A consumer that flaps is trusted for this share of the time for which it was last up. Later batches are likely to
-#: meet its next bad phase, so the window is divided by `LATE_SHARE`.
+#: meet its next bad phase.
 TRUSTED_SHARE = 0.75
-LATE_SHARE = 4
 
 #: A consumer that flaps is up for longer than last time if it has been up for this many times as long: verdicts are
 #: given once a minute, so that times of the same length can differ by a minute or two.
@@ -252,7 +251,7 @@ def is_flapping(circuit: Circuit) -> bool:
 
 def is_likely_up(circuit: Circuit, now: datetime) -> bool:
     """Whether a flapping consumer will stay up for a while: it has just come up, or was up for longer last time."""
-    if not is_flapping(circuit) or circuit.success_count == 0 or circuit.up_since is None:
+    if not is_flapping(circuit) or circuit.up_since is None:
         return True
     return now - circuit.up_since <= TRUSTED_SHARE * timedelta(seconds=circuit.up_seconds)
 
@@ -323,8 +322,6 @@ def _allow_closed(circuit: Circuit, settings: Settings, now: datetime) -> Permit
     if len(circuit.pending) >= MOST_PENDING:
         return Permit(limit=0, reason=f"{MOST_PENDING} batches await a verdict")
     window = min(circuit.window, settings.max_window)
-    if not is_likely_up(circuit, now):
-        window = max(settings.canary_size, window // LATE_SHARE)
     reason = f"window {window}"
     probe = Permit(limit=settings.canary_size, reason=reason, is_probe=True)
     limit = max(0, window - circuit.outstanding)
