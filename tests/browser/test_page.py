@@ -355,7 +355,7 @@ def test_the_page_updates_by_itself(desk: Desk, open_page: Open) -> None:
     page = open_page()
     letters(page)
     page.get_by_role("link", name="All queues").click()
-    expect(page.get_by_label("1 parked letters of orders")).to_be_visible()
+    expect(page.get_by_label("1 parked letter of orders")).to_be_visible()
 
     desk.park("b")
     page.clock.fast_forward(11_000)

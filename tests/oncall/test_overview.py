@@ -158,6 +158,16 @@ def test_a_few_queues_have_a_page_each(desk: Desk, count: int, is_short: bool) -
     assert ran.out.count("Last pass:") == (0 if is_short else count)
 
 
+def test_one_letter_is_told_in_the_singular(desk: Desk) -> None:
+    fill(desk, 8)
+    put(desk, "queue-004-dlq", 1)
+    put(desk, "queue-005-lot", 1)
+
+    title = desk("status").out.splitlines()[0]
+
+    assert title == "8 queues, 1 dead letter, 1 parked letter"
+
+
 def test_a_queue_in_a_dry_run_is_not_quiet(desk: Desk) -> None:
     fill(desk, 6, RedriveMode="dry_run")
 

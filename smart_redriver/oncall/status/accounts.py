@@ -372,11 +372,18 @@ def _sums(glances: Sequence[Glance]) -> str:
         "not CLOSED": _count(bool(one.opened) for one in glances),
         "paused": _count(one.is_paused for one in glances),
         "not read in full": _count(bool(one.unknown) for one in glances),
-        "dead letters": sum(_depth(one.dlq) for one in glances),
-        "parked letters": sum(_depth(one.parking_lot) for one in glances),
     }
-    queues = f"{len(glances):,} queue{'' if len(glances) == 1 else 's'}"
-    return ", ".join([queues, *(f"{count:,} {what}" for what, count in counts.items() if count)])
+    depths = {
+        "dead letter": sum(_depth(one.dlq) for one in glances),
+        "parked letter": sum(_depth(one.parking_lot) for one in glances),
+    }
+    told = [f"{count:,} {what}" for what, count in counts.items() if count]
+    told += [_several(count, what) for what, count in depths.items() if count]
+    return ", ".join([_several(len(glances), "queue"), *told])
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _count(flags: Iterable[bool]) -> int:

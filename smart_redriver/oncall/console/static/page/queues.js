@@ -35,7 +35,7 @@ function Row({ one }) {
     <td class="number" data-label="Parked">
       ${depths.parked === null
         ? "?"
-        : html`<${Link} to=${["q", one.queue, "letters"]} aria-label=${`${depths.parked} parked letters of ${one.spoken}`}
+        : html`<${Link} to=${["q", one.queue, "letters"]} aria-label=${`${count(depths.parked)} parked ${depths.parked === 1 ? "letter" : "letters"} of ${one.spoken}`}
             >${count(depths.parked)}<//
           >`}
     </td>
