@@ -168,10 +168,11 @@ FLAPPING_WITH_POISON = replace(
     seeds=2,
     limits=Limits(good_drained=240),
 )
-#: It is down again by the time that a success is known, and for much longer than it is up. These are no rows 9, as fewer
-#: deliveries would be wasted without a breaker: all letters go in one time up, or are given up.
+#: It is down again by the time that a success is known, and for much longer than it is up. These are no rows 9: fewer
+#: deliveries would be wasted without a breaker, as all letters go in one time up, or are given up. A function's
+#: verdicts take twelve minutes, so that its letters are not back in a day.
 UP_BRIEFLY = tuple(
-    replace(_flaps(up, down), name=f"20:{up}-{down}", letters=300, limits=Limits(drained=limit))
+    replace(_flaps(up, down), name=f"41:{up}-{down}", letters=300, limits=Limits(drained=limit))
     for up, down, limit in ((3, 7, 180), (4, 16, 480), (5, 25, 600))
 )
 FLAPPINGS = (
