@@ -12,11 +12,12 @@ from typing import TypeVar, cast
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
-from smart_redriver.cdk.queue_clashes import MAX_SOURCES, QUEUE_ARN
+from smart_redriver.cdk.queue_clashes import KEY_ARN, MAX_SOURCES, QUEUE_ARN
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import Fault, SettingsError
@@ -50,6 +51,7 @@ def check_resources(
     queues: Mapping[str, sqs.IQueue],
     tables: Mapping[str, dynamodb.ITableV2 | None],
     keys: Mapping[str, kms.IKey | None],
+    listed_keys: Mapping[str, kms.IKey],
 ) -> None:
     """Raise SettingsError for an argument that is not a CDK queue, table or key, or a queue with an invalid ARN."""
     faults = [
@@ -60,13 +62,24 @@ def check_resources(
             _given(tables),
             "a table: a `dynamodb.TableV2`, or `TableV2.from_table_arn` makes one",
         ),
-        *_without("key_arn", _given(keys), "a key: `kms.Key.from_key_arn` makes one of an ARN"),
+        *_without(
+            "key_arn",
+            {**_given(keys), **listed_keys},
+            "a key: `kms.Key.from_key_arn` makes one of an ARN",
+        ),
     ]
     for role, queue in queues.items():
         arn = getattr(queue, "queue_arn", None)
         if arn and not cdk.Token.is_unresolved(arn) and not QUEUE_ARN.fullmatch(arn):
             faults.append(Fault(setting=role, seen=arn, accepted="the ARN of one SQS queue"))
     if faults:
+        raise SettingsError(faults)
+
+
+def check_topics(topics: Mapping[str, sns.ITopic | None]) -> None:
+    """Raise SettingsError for an argument that is not a CDK topic."""
+    accepted = "a topic: `sns.Topic.from_topic_arn` makes one of an ARN"
+    if faults := list(_without("topic_arn", _given(topics), accepted)):
         raise SettingsError(faults)
 
 
@@ -206,13 +219,41 @@ def place_faults(stack: cdk.Stack, queues: Mapping[str, sqs.IQueue]) -> Iterator
     """Yield faults of queues outside the stack's account and Region: alarms and verdicts would miss their metrics."""
     home = stack.account, stack.region
     for role, queue in queues.items():
-        here = _home(queue.queue_arn) or home
-        pairs = zip(home, here, strict=True)
-        if any(one != other for one, other in pairs if not cdk.Token.is_unresolved(one)):
+        here = _home(queue.queue_arn) or (queue.stack.account, queue.stack.region)
+        pairs = [
+            pair
+            for pair in zip(home, here, strict=True)
+            if not any(map(cdk.Token.is_unresolved, pair))
+        ]
+        if any(one != other for one, other in pairs):
             accepted = f"a queue where the stack is, in {home[1]}/{home[0]}"
             if any(map(cdk.Token.is_unresolved, home)):
                 accepted = "a queue where the stack is"
             yield Fault(setting=role, seen=queue.queue_arn, accepted=accepted)
+
+
+def key_faults(stack: cdk.Stack, queues: Mapping[str, sqs.IQueue]) -> Iterator[Fault]:
+    """Yield faults of queues whose key can't be granted by its ARN: an alias, or a key outside the stack's Region.
+
+    IAM ignores an alias in a policy's `Resource`:
+    https://docs.aws.amazon.com/kms/latest/developerguide/cmks-in-iam-policies.html
+    """
+    for role, queue in queues.items():
+        key = queue.encryption_master_key
+        if key is None:
+            continue
+        if hasattr(key, "alias_name") or ":alias/" in key.key_arn:
+            accepted = "a queue with its key, and not with an alias of it"
+            yield Fault(setting=role, seen=key.node.path, accepted=accepted)
+        elif is_elsewhere(key.key_arn, stack):
+            accepted = f"a queue with a key of {stack.region}, where the stack is"
+            yield Fault(setting=role, seen=key.key_arn, accepted=accepted)
+
+
+def is_elsewhere(key_arn: str, stack: cdk.Stack) -> bool:
+    """Whether a key is known to be in another Region than the stack."""
+    key, home = KEY_ARN.fullmatch(key_arn), stack.region
+    return key is not None and key["region"] != home and not cdk.Token.is_unresolved(home)
 
 
 def too_many(sources: Mapping[str, sqs.IQueue]) -> Iterator[Fault]:

@@ -66,7 +66,7 @@ def _topic_arn() -> Kind[str]:
 
 def _place() -> Kind[str]:
     def parse(value: Any) -> str:
-        if not re.fullmatch(r"[^\s#]+", str(value)):
+        if value is None or not re.fullmatch(r"[^\s#]+", str(value)):
             raise ValueError
         return str(value)
 

@@ -20,6 +20,7 @@ from smart_redriver.cdk.arguments import (
     check_resources,
     checked,
     fit_faults,
+    key_faults,
     place_faults,
     role_faults,
     too_many,
@@ -134,7 +135,8 @@ class SmartRedriver(Construct):
         check_resources(
             sources | others,
             {"table": resources.table},
-            {"parking_lot_key": resources.parking_lot_key, **keys},
+            {"parking_lot_key": resources.parking_lot_key},
+            keys,
         )
         origin_config, self.target_keys, of_targets = origin_config_of(targets, sources, others)
         settings, safeguards, thresholds = checked(
@@ -143,6 +145,7 @@ class SmartRedriver(Construct):
             monitoring,
             [
                 *place_faults(cdk.Stack.of(self), {**sources, **others}),
+                *key_faults(cdk.Stack.of(self), {**sources, **others}),
                 *too_many(sources),
                 *role_faults({**sources, **others}),
                 *fit_faults(sources, dead_letter_queue, resources.parking_lot),

@@ -8,7 +8,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from smart_redriver.cdk.queue_clashes import KEY_ARN
+from smart_redriver.cdk.arguments import is_elsewhere
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.engine.errors import Fault
 
@@ -75,12 +75,6 @@ def shared_state_table(
     return cast("dynamodb.ITableV2", made.node.find_child(_TABLE_ID))
 
 
-def _is_elsewhere(key_arn: str, stack: cdk.Stack) -> bool:
-    """Whether a key is known to be in another Region than the stack."""
-    key, home = KEY_ARN.fullmatch(key_arn), stack.region
-    return key is not None and key["region"] != home and not cdk.Token.is_unresolved(home)
-
-
 def without_key(
     scope: Construct, table: dynamodb.ITableV2 | None, safeguards: Safeguards | None
 ) -> Iterator[Fault]:
@@ -89,7 +83,7 @@ def without_key(
     made = stack.node.try_find_child(_SHARED_ID)
     # Arguments of another type are faults of their own.
     key_arn = safeguards.encryption_key_arn if isinstance(safeguards, Safeguards) else ""
-    if _is_elsewhere(key_arn, stack):
+    if is_elsewhere(key_arn, stack):
         accepted = f"a key of {stack.region}, where the stack is"
         yield Fault(setting="encryption_key_arn", seen=key_arn, accepted=accepted)
         return

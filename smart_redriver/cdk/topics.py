@@ -12,7 +12,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from smart_redriver.cdk.acknowledged import accept_topics
-from smart_redriver.cdk.arguments import checked_monitoring
+from smart_redriver.cdk.arguments import check_topics, checked_monitoring
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.engine.errors import Fault, SettingsError
 
@@ -37,6 +37,7 @@ class Topics(Construct):
         paging: sns.ITopic | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        check_topics({"warning": warning, "paging": paging})
         monitoring = checked_monitoring(monitoring or MonitoringSettings())
         if faults := list(_elsewhere(cdk.Stack.of(self).region, monitoring)):
             raise SettingsError(faults)

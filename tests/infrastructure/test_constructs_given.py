@@ -170,6 +170,44 @@ def test_a_widget_without_a_dashboard_is_refused(stack):
     }
 
 
+def test_a_queue_with_an_alias_of_its_key_is_refused(stack):
+    alias = kms.Alias(stack, "Alias", alias_name="alias/q", target_key=kms.Key(stack, "Key"))
+    dead = sqs.Queue(stack, "Dead", encryption_master_key=alias)
+    name = f"arn:aws:kms:{REGION}:{ACCOUNT}:alias/q"
+    lot = sqs.Queue.from_queue_attributes(stack, "Lot", queue_arn=queue_arn("lot"), key_arn=name)
+
+    faults = refused(stack, dead_letter_queue=dead, resources=Resources(parking_lot=lot))
+
+    its_key = "a queue with its key, and not with an alias of it"
+    assert faults["dead_letter_queue"] == faults["parking_lot"] == its_key
+
+
+def test_a_queue_with_a_key_of_another_region_is_refused(stack):
+    key = key_arn(1).replace(REGION, "us-east-1")
+    dead = sqs.Queue.from_queue_attributes(
+        stack, "Dead", queue_arn=queue_arn("orders-dlq"), key_arn=key
+    )
+
+    assert refused(stack, dead_letter_queue=dead) == {
+        "dead_letter_queue": f"a queue with a key of {REGION}, where the stack is"
+    }
+
+
+def test_a_queue_of_a_stack_in_another_region_is_refused(stack):
+    env = cdk.Environment(account=ACCOUNT, region="us-east-1")
+    elsewhere = cdk.Stack(stack.node.root, "Elsewhere", env=env)
+    dead = sqs.Queue(elsewhere, "Dead", queue_name="orders-dlq")
+
+    assert refused(stack, dead_letter_queue=dead)["dead_letter_queue"] == (
+        f"a queue where the stack is, in {REGION}/{ACCOUNT}"
+    )
+
+
+def test_the_arn_of_a_topic_is_no_topic(stack):
+    with pytest.raises(SettingsError, match=r"paging: .*`sns.Topic.from_topic_arn`"):
+        Topics(stack, "Topics", paging=f"arn:aws:sns:{REGION}:{ACCOUNT}:pages")  # type: ignore[arg-type]
+
+
 def test_a_table_of_the_first_kind_is_refused(stack):
     key = dynamodb.Attribute(name="PK", type=dynamodb.AttributeType.STRING)
     table = dynamodb.Table(stack, "Table", partition_key=key)
@@ -195,6 +233,8 @@ def test_a_source_that_fails_to_nothing_is_refused(stack):
         ({"naming": Naming(monitoring_scope="Alarms")}, "naming.monitoring_scope"),  # type: ignore[arg-type]
         ({"settings": Settings(with_sample_consumer=True)}, "with_sample_consumer"),
         ({"further_sources": [None]}, "further_sources[0]"),
+        ({"targets": Targets(origin="sns", to=[], keys=[None])}, "targets.keys[0]"),  # type: ignore[list-item]
+        ({"monitoring": MonitoringSettings(runbook_url=None)}, "runbook_url"),  # type: ignore[arg-type]
         ({"targets": "arn:aws:lambda:eu-west-1:111122223333:function:x"}, "targets"),
         ({"targets": Targets(origin="sns", to=3)}, "targets.to"),  # type: ignore[arg-type]
         ({"targets": Targets(origin="sns", to=[3])}, "targets.to"),  # type: ignore[list-item]
