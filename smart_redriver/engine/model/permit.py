@@ -103,13 +103,13 @@ def cool_down(consecutive_opens: int, settings: Settings, roll: float) -> timede
 
     Args:
         consecutive_opens: 1 for the first.
-        roll: uniform in [0, 1). Half of the time is left to chance, so that it can't fall into step with a consumer
-            that flaps: "equal jitter", https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
+        roll: uniform in [0, 1). A quarter of the time is left to chance, so that it can't fall into step with
+            a consumer that flaps.
 
     """
     doublings = min(max(0, consecutive_opens - 1), 32)
     seconds = min(settings.cool_down_seconds * 2**doublings, settings.max_cool_down_seconds)
-    return timedelta(seconds=round(seconds * (0.5 + roll / 2)))
+    return timedelta(seconds=round(seconds * (0.75 + roll / 4)))
 
 
 def cause_cool_down(canaries: int, settings: Settings, roll: float) -> timedelta:
