@@ -232,8 +232,9 @@ def parse_context(values: Mapping[str, Any]) -> Context:
         faults += _only_for_made_queues(settings, is_fifo=switches.get(FIFO, False))
     watched, unread = read_fields(MonitoringSettings, values)
     faults += unread
-    faults += MonitoringSettings(**watched).faults()
-    faults += _too_many_widgets(watched, queues)
+    monitoring = MonitoringSettings(**watched)
+    faults += monitoring.faults()
+    faults += _too_many_widgets(monitoring, queues)
     safeguards = Safeguards()
     try:
         safeguards = Safeguards.parse(values)
@@ -249,7 +250,7 @@ def parse_context(values: Mapping[str, Any]) -> Context:
     return Context(
         settings=settings,
         retain=switches.get(RETAIN, True),
-        monitoring=MonitoringSettings(**watched),
+        monitoring=monitoring,
         safeguards=safeguards,
         rules=AccountRules(**rules),
         deletion_protection=switches.get(DELETION_PROTECTION),
@@ -266,10 +267,12 @@ def _unnameable_stack(given: object) -> Iterator[Fault]:
         yield Fault(setting=STACK, seen=given, accepted=ANY_STACK)
 
 
-def _too_many_widgets(watched: Mapping[str, Any], queues: tuple[Adopted, ...]) -> Iterator[Fault]:
+def _too_many_widgets(
+    monitoring: MonitoringSettings, queues: tuple[Adopted, ...]
+) -> Iterator[Fault]:
     counts = Counter((one.region, one.account, one.stack) for one in queues)
     most = max(counts.values(), default=0)
-    if watched["dashboard_widget"] and most > MAX_QUEUES_WITH_WIDGET:
+    if monitoring.dashboard_widget and most > MAX_QUEUES_WITH_WIDGET:
         accepted = (
             f"false in a stack of more than {MAX_QUEUES_WITH_WIDGET} queues, since it may have 500 resources: give "
             "others another `stack`"

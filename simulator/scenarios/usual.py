@@ -177,7 +177,9 @@ UP_BRIEFLY = tuple(
 )
 FLAPPINGS = (
     FLAPPING,
-    *(_flaps(3, 3), _flaps(7, 13), _flaps(30, 30)),
+    _flaps(3, 3),
+    _flaps(7, 13),
+    _flaps(30, 30),
     *UP_BRIEFLY,
     FLAPPING_WITH_POISON,
 )

@@ -27,7 +27,7 @@ from smart_redriver.oncall.status.passes import passes_of_process
 from smart_redriver.oncall.terminal.exits import Refused, explain
 from smart_redriver.oncall.terminal.table import printable, table
 from smart_redriver.oncall.terminal.terminal import Terminal, Tone
-from smart_redriver.oncall.terminal.words import span, stamp
+from smart_redriver.oncall.terminal.words import several, span, stamp
 
 #: The number of connections that a client has.
 _WIDTH = 32
@@ -378,12 +378,8 @@ def _sums(glances: Sequence[Glance]) -> str:
         "parked letter": sum(_depth(one.parking_lot) for one in glances),
     }
     told = [f"{count:,} {what}" for what, count in counts.items() if count]
-    told += [_several(count, what) for what, count in depths.items() if count]
-    return ", ".join([_several(len(glances), "queue"), *told])
-
-
-def _several(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+    told += [several(count, what) for what, count in depths.items() if count]
+    return ", ".join([several(len(glances), "queue"), *told])
 
 
 def _count(flags: Iterable[bool]) -> int:

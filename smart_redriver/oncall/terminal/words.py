@@ -40,9 +40,14 @@ def stamp(moment: datetime | None) -> str | None:
     return None if moment is None else f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
+def several(count: int, what: str) -> str:
+    """A count of things, by the name of one."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
 def letters(count: int) -> str:
     """A count of letters."""
-    return f"{count:,} letter" if count == 1 else f"{count:,} letters"
+    return several(count, "letter")
 
 
 def await_a_verdict(count: int) -> str:
