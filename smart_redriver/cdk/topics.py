@@ -1,7 +1,7 @@
 """The topics of alarms: one for warnings, one for pages."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from weakref import WeakKeyDictionary
 
 import aws_cdk as cdk
@@ -39,12 +39,15 @@ class Topics(Construct):
         super().__init__(scope, construct_id)
         check_topics({"warning": warning, "paging": paging})
         monitoring = checked_monitoring(monitoring or MonitoringSettings())
-        if faults := list(_elsewhere(cdk.Stack.of(self).region, monitoring)):
+        region, topics = cdk.Stack.of(self).region, {"warning": warning, "paging": paging}
+        if faults := [*_elsewhere(region, monitoring), *_unfit(region, topics)]:
             raise SettingsError(faults)
         self.people = monitoring.people
         self._given_key = key
         self.warning = warning or self._topic("Warning", monitoring.warning_topic_arn)
         self.paging = paging or self._topic("Paging", monitoring.paging_topic_arn)
+        if self.paging.topic_arn == self.warning.topic_arn:
+            self.paging = self.warning
         for topic in (self.warning, self.paging):
             # This changes nothing for a topic that the app does not own.
             topic.grant_publish(_alarms_of_this_account(self))
@@ -71,7 +74,9 @@ class Topics(Construct):
 
     def _subscribe(self, topic: sns.ITopic, name: str, emails: tuple[str, ...]) -> None:
         for address in emails:
-            topic.add_subscription(subscriptions.EmailSubscription(address))
+            # Both may be one topic, which others of the app may have subscribed to. SNS has one subscription for each.
+            if topic.node.try_find_child(address) is None:
+                topic.add_subscription(subscriptions.EmailSubscription(address))
         # Anyone with the address of a PagerDuty integration can page, so it is never in the template.
         # The parameter for the stack's first topics has a plain name. Names of others begin with their place.
         stack, parameter = cdk.Stack.of(self), f"{name}HttpsEndpoint"
@@ -110,6 +115,19 @@ def _elsewhere(region: str, monitoring: MonitoringSettings) -> Iterator[Fault]:
         arn: str = getattr(monitoring, name)
         if arn and not cdk.Token.is_unresolved(arn) and arn.split(":")[3] != region:
             yield Fault(setting=name, seen=arn, accepted=f"a topic of {region}")
+
+
+def _unfit(region: str, topics: Mapping[str, sns.ITopic | None]) -> Iterator[Fault]:
+    """Yield faults of topics that CloudWatch does not publish to: FIFO topics, and those of another Region."""
+    for name, topic in topics.items():
+        if topic is None:
+            continue
+        there = topic.env.region
+        seen = topic.node.path if cdk.Token.is_unresolved(topic.topic_arn) else topic.topic_arn
+        if topic.fifo:
+            yield Fault(setting=name, seen=seen, accepted="a standard topic, not a FIFO one")
+        if there != region and not any(map(cdk.Token.is_unresolved, (there, region))):
+            yield Fault(setting=name, seen=seen, accepted=f"a topic of {region}")
 
 
 def _alarms_of_this_account(scope: Construct) -> iam.ServicePrincipal:

@@ -163,3 +163,32 @@ def test_a_topic_that_cloudwatch_would_refuse_is_refused_at_synth(region):
         else nullcontext()
     ):
         Topics(stack, "Topics", monitoring=abroad)
+
+
+@pytest.mark.parametrize("region", ["eu-west-1", None])
+def test_a_topic_that_cloudwatch_does_not_publish_to_is_refused(region):
+    stack = cdk.Stack(cdk.App(context=UNBUNDLED), "Shop", env=cdk.Environment(region=region))
+    abroad = sns.Topic.from_topic_arn(stack, "Abroad", TOPIC.replace("eu-west-1", "us-east-1"))
+    in_order = sns.Topic(stack, "InOrder", fifo=True)
+
+    with pytest.raises(SettingsError) as caught:
+        Topics(stack, "Topics", warning=in_order, paging=abroad)
+
+    accepted = {fault.setting: fault.accepted for fault in caught.value.faults}
+    elsewhere = {"paging": "a topic of eu-west-1"} if region else {}
+    assert accepted == {"warning": "a standard topic, not a FIFO one", **elsewhere}
+
+
+@pytest.mark.parametrize("by", ["construct", "arn", "two constructs"])
+def test_one_topic_for_warnings_and_pages_has_each_address_once(stack, by):
+    people = {"warning_emails": ("ann@example.com",), "paging_emails": ("ann@example.com",)}
+    if by == "arn":
+        arns = {"warning_topic_arn": TOPIC, "paging_topic_arn": TOPIC}
+        Topics(stack, "Topics", monitoring=MonitoringSettings(**people, **arns))  # type: ignore[arg-type]
+    else:
+        one = sns.Topic(stack, "One")
+        for name in ("Topics", "Others")[: 2 if by == "two constructs" else 1]:
+            monitoring = MonitoringSettings(**people)  # type: ignore[arg-type]
+            Topics(stack, name, monitoring=monitoring, warning=one, paging=one)
+
+    assert mailed(stack) == ["ann@example.com"]
