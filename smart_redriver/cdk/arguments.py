@@ -10,11 +10,9 @@ from dataclasses import dataclass, replace
 from typing import TypeVar, cast
 
 import aws_cdk as cdk
-from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
-from constructs import Construct
 
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.queue_clashes import KEY_ARN, MAX_SOURCES, QUEUE_ARN
@@ -22,11 +20,6 @@ from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import Fault, SettingsError
 
-_REMOVALS = (
-    cdk.RemovalPolicy.RETAIN,
-    cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
-    cdk.RemovalPolicy.DESTROY,
-)
 S = TypeVar("S", Settings, Safeguards, MonitoringSettings)
 
 
@@ -49,19 +42,12 @@ def check_kinds(**given: tuple[object, type]) -> None:
 
 def check_resources(
     queues: Mapping[str, sqs.IQueue],
-    tables: Mapping[str, dynamodb.ITableV2 | None],
     keys: Mapping[str, kms.IKey | None],
     listed_keys: Mapping[str, kms.IKey],
 ) -> None:
-    """Raise SettingsError for an argument that is not a CDK queue, table or key, or a queue with an invalid ARN."""
+    """Raise SettingsError for an argument that is not a CDK queue or key, or a queue with an invalid ARN."""
     faults = [
         *_without("queue_arn", queues, "a queue: `sqs.Queue.from_queue_arn` makes one of an ARN"),
-        # The older `dynamodb.Table` has no id.
-        *_without(
-            "table_id",
-            _given(tables),
-            "a table: a `dynamodb.TableV2`, or `TableV2.from_table_arn` makes one",
-        ),
         *_without(
             "key_arn",
             {**_given(keys), **listed_keys},
@@ -81,31 +67,6 @@ def check_topics(topics: Mapping[str, sns.ITopic | None]) -> None:
     accepted = "a topic: `sns.Topic.from_topic_arn` makes one of an ARN"
     if faults := list(_without("topic_arn", _given(topics), accepted)):
         raise SettingsError(faults)
-
-
-def unfit_table(scope: Construct, table: dynamodb.ITableV2 | None) -> Iterator[Fault]:
-    """Yield faults of a table that the app makes: it could keep no items, or they would never expire."""
-    if table is None or not cdk.Resource.is_owned_resource(table):
-        return
-    resource = cast("dynamodb.CfnGlobalTable", table.node.default_child)
-    stack = cdk.Stack.of(scope)
-    keys = [
-        (one.get("attributeName"), one.get("keyType")) for one in stack.resolve(resource.key_schema)
-    ]
-    if keys != [("PK", "HASH")]:
-        seen = ", ".join(str(name) for name, _ in keys)
-        yield Fault(setting="table", seen=seen, accepted="a table whose one key is the string PK")
-    expiry = stack.resolve(resource.time_to_live_specification) or {}
-    if expiry.get("attributeName") != "TTL":
-        accepted = "a table whose `time_to_live_attribute` is TTL"
-        yield Fault(setting="table", seen=expiry.get("attributeName"), accepted=accepted)
-
-
-def unfit_removal(removal_policy: object) -> Iterator[Fault]:
-    """Yield a fault for a removal policy that queues, logs and table don't have: only databases have snapshots."""
-    if removal_policy not in _REMOVALS:
-        accepted = " or ".join(f"RemovalPolicy.{one.name}" for one in _REMOVALS)
-        yield Fault(setting="removal_policy", seen=removal_policy, accepted=accepted)
 
 
 def unread_settings(settings: Settings | None) -> Iterator[Fault]:
@@ -181,13 +142,16 @@ def _of_another_kind(given: Mapping[str, tuple[object, type]]) -> Iterator[Fault
 #: How long SQS keeps a message by default, in seconds.
 #: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queue.html
 _RETENTION = 345_600
+#: How long a received message is invisible by default, in seconds.
+_VISIBILITY_TIMEOUT = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownQueue:
-    """`retention` is in seconds; None if only a deployment knows it."""
+    """Values in seconds are None if only a deployment knows them. `time_to_fail` is of all tries of a message."""
 
     retention: int | None
+    time_to_fail: int | None
     has_redrive_policy: bool
     dead_letter_arn: str | None
 
@@ -198,16 +162,18 @@ def known(queue: sqs.IQueue) -> KnownQueue | None:
         return None
     resource = cast("sqs.CfnQueue", queue.node.default_child)
     fails_to = queue.dead_letter_queue if isinstance(queue, sqs.Queue) else None
+    timeout = _seconds(resource.visibility_timeout, _VISIBILITY_TIMEOUT)
     return KnownQueue(
-        retention=_seconds(resource.message_retention_period),
+        retention=_seconds(resource.message_retention_period, _RETENTION),
+        time_to_fail=timeout * int(fails_to.max_receive_count) if timeout and fails_to else None,
         has_redrive_policy=resource.redrive_policy is not None,
         dead_letter_arn=fails_to.queue.queue_arn if fails_to else None,
     )
 
 
-def _seconds(given: float | None) -> int | None:
+def _seconds(given: float | None, by_default: int) -> int | None:
     if given is None:
-        return _RETENTION
+        return by_default
     return None if cdk.Token.is_unresolved(given) else int(given)
 
 
@@ -220,12 +186,7 @@ def place_faults(stack: cdk.Stack, queues: Mapping[str, sqs.IQueue]) -> Iterator
     home = stack.account, stack.region
     for role, queue in queues.items():
         here = _home(queue.queue_arn) or (queue.stack.account, queue.stack.region)
-        pairs = [
-            pair
-            for pair in zip(home, here, strict=True)
-            if not any(map(cdk.Token.is_unresolved, pair))
-        ]
-        if any(one != other for one, other in pairs):
+        if is_away(stack, *here):
             accepted = f"a queue where the stack is, in {home[1]}/{home[0]}"
             if any(map(cdk.Token.is_unresolved, home)):
                 accepted = "a queue where the stack is"
@@ -248,6 +209,14 @@ def key_faults(stack: cdk.Stack, queues: Mapping[str, sqs.IQueue]) -> Iterator[F
         elif is_elsewhere(key.key_arn, stack):
             accepted = f"a queue with a key of {stack.region}, where the stack is"
             yield Fault(setting=role, seen=key.key_arn, accepted=accepted)
+
+
+def is_away(stack: cdk.Stack, account: str, region: str) -> bool:
+    """Whether an account or a Region is known to be another than the stack's."""
+    pairs = (stack.account, account), (stack.region, region)
+    return any(
+        one != other for one, other in pairs if not any(map(cdk.Token.is_unresolved, (one, other)))
+    )
 
 
 def is_elsewhere(key_arn: str, stack: cdk.Stack) -> bool:

@@ -89,7 +89,7 @@ class Naming:
     output: bool = True
 
     def faults(self) -> Iterator[Fault]:
-        """Yield faults: a name that no alarm can begin with, and a scope that can't hold alarms."""
+        """Yield faults: a name that no alarm can begin with, a scope that can't hold alarms, an `output` of text."""
         name, scope = self.known_as, self.monitoring_scope
         fits = isinstance(name, str) and (
             cdk.Token.is_unresolved(name) or _KNOWN_AS.fullmatch(name)
@@ -98,3 +98,5 @@ class Naming:
             yield Fault(setting="naming.known_as", seen=name, accepted=_ANY_KNOWN_AS)
         if scope is not None and not isinstance(scope, Construct):
             yield Fault(setting="naming.monitoring_scope", seen=scope, accepted="a construct")
+        if not isinstance(self.output, bool):
+            yield Fault(setting="naming.output", seen=self.output, accepted="True or False")

@@ -126,9 +126,16 @@ def open_key(scope: Construct, key: kms.IKey) -> None:
 
 
 def _named_after(stack: cdk.Stack) -> str:
-    """The pattern of CloudFormation's generated names in a stack. Only a deployment knows those of a nested stack."""
-    name = stack.stack_name
-    return "*" if cdk.Token.is_unresolved(name) else f"{name[:_NAME_KEPT]}-*"
+    """The pattern of CloudFormation's generated names in a stack. A nested stack's name begins with its parent's."""
+    return f"{outermost(stack).stack_name[:_NAME_KEPT]}-*"
+
+
+def outermost(scope: Construct) -> cdk.Stack:
+    """The stack around ``scope`` that a person deploys."""
+    stack = cdk.Stack.of(scope)
+    while stack.nested_stack_parent:
+        stack = stack.nested_stack_parent
+    return stack
 
 
 def _called(scope: Construct, arn: str) -> str:

@@ -24,8 +24,6 @@ from smart_redriver.cdk.arguments import (
     place_faults,
     role_faults,
     too_many,
-    unfit_removal,
-    unfit_table,
     unread_settings,
 )
 from smart_redriver.cdk.dashboard import DashboardWidget
@@ -35,12 +33,12 @@ from smart_redriver.cdk.key_use import KeyUse
 from smart_redriver.cdk.monitoring import MONITORING_ID, QueueMonitoring, crowded
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.origin_config import OriginConfig, origin_config_of
-from smart_redriver.cdk.owners import open_key
+from smart_redriver.cdk.owners import open_key, outermost
 from smart_redriver.cdk.python_function import python_function
 from smart_redriver.cdk.queue_metrics import watched_sources, watched_targets
 from smart_redriver.cdk.queues import make_outcome_queue, make_parking_lot
 from smart_redriver.cdk.safeguards import Safeguards
-from smart_redriver.cdk.state_table import shared_state_table, without_key
+from smart_redriver.cdk.state_table import shared_state_table, table_faults
 from smart_redriver.cdk.taken import take, take_name, take_output
 from smart_redriver.cdk.target_access import UsedResources
 from smart_redriver.cdk.topics import Topics, shared_topics, unheard
@@ -134,7 +132,6 @@ class SmartRedriver(Construct):
         keys = {f"targets.keys[{i}]": one for i, one in enumerate(target_keys)}
         check_resources(
             sources | others,
-            {"table": resources.table},
             {"parking_lot_key": resources.parking_lot_key},
             keys,
         )
@@ -152,11 +149,10 @@ class SmartRedriver(Construct):
                 *of_targets,
                 *take(self, {**sources, **others}, origin_config),
                 *unheard(self, monitoring, resources.topics),
-                *without_key(self, resources.table, safeguards),
+                *table_faults(self, resources.table, safeguards, removal_policy),
                 *crowded(alarms_in),
-                *unfit_table(self, resources.table),
-                *unfit_removal(removal_policy),
                 *unread_settings(settings),
+                *_unread(monitoring, resources, naming),
                 *alarms_elsewhere(self, settings),
             ],
             topics=(resources.topics, Topics),
@@ -302,10 +298,16 @@ class SmartRedriver(Construct):
     def grant_report(self, consumer: iam.IGrantable) -> None:
         """Let a consumer report outcomes, and park messages that can never succeed.
 
-        Raises SettingsError for something that can't get grants.
+        Raises SettingsError for something that can't get grants. A consumer in a stack that this one depends on, such
+        as the queues', would make the stacks depend on each other: then import the queues by their ARNs.
         """
-        if not hasattr(consumer, "grant_principal"):
-            accepted = "what runs the consumer: a function, a role, a task definition's `task_role`"
+        principal = getattr(consumer, "grant_principal", None)
+        # An imported function without its role has a principal that can't get statements.
+        if principal is None or isinstance(principal, iam.UnknownPrincipal):
+            accepted = (
+                "what runs the consumer: a function (an imported one with its `role`), a role, a task definition's "
+                "`task_role`"
+            )
             raise SettingsError([Fault(setting="consumer", seen=consumer, accepted=accepted)])
         self._used.grant_report(consumer, self)
 
@@ -340,6 +342,19 @@ class SmartRedriver(Construct):
     def target_key_uses(self) -> Iterator[KeyUse]:
         """The uses of targets' keys by a role that sends letters to targets."""
         return self._used.target_key_uses()
+
+
+def _unread(
+    monitoring: MonitoringSettings | None, resources: Resources, naming: Naming
+) -> Iterator[Fault]:
+    """Yield faults of arguments that nothing reads without monitoring: someone would wait for a page."""
+    given = {"topics": resources.topics, "naming.monitoring_scope": naming.monitoring_scope}
+    for name, value in given.items():
+        if monitoring is None and value is not None:
+            accepted = (
+                "nothing with monitoring=None, which makes no alarms: leave out one of the two"
+            )
+            yield Fault(setting=name, seen=value.node.path, accepted=accepted)
 
 
 def _places_of_targets(origin_config: OriginConfig) -> dict[str, str]:
@@ -381,7 +396,7 @@ def tell_command(scope: Construct, places: Mapping[str, str], name: str) -> cdk.
     then needs only `cloudformation:DescribeStacks` to find its queues. An output costs nothing, and is not a resource;
     docs/adr/0012 compares it with an SSM parameter. Raises SettingsError if another construct has the name.
     """
-    stack = _outermost(scope)
+    stack = outermost(scope)
     if faults := [*take_output(scope, stack, name)]:
         raise SettingsError(faults)
     place = f"RedriverPlaces{scope.node.addr}"
@@ -392,15 +407,8 @@ def tell_command(scope: Construct, places: Mapping[str, str], name: str) -> cdk.
 
 def name_of(scope: Construct) -> str:
     """A re-driver's name by its place in the stack: `Orders` for `Shop/Orders/Redriver` and `Shop/OrdersRedriver`."""
-    place = scope.node.path.removeprefix(_outermost(scope).node.path)
+    place = scope.node.path.removeprefix(outermost(scope).node.path)
     return in_capitals(place).removesuffix(_ENDS)
-
-
-def _outermost(scope: Construct) -> cdk.Stack:
-    stack = cdk.Stack.of(scope)
-    while stack.nested_stack_parent:
-        stack = stack.nested_stack_parent
-    return stack
 
 
 def in_capitals(name: str) -> str:

@@ -6,14 +6,19 @@ from typing import cast
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
-from constructs import Construct
+from constructs import Construct, IConstruct
 
-from smart_redriver.cdk.arguments import is_elsewhere
+from smart_redriver.cdk.arguments import is_away, is_elsewhere
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.engine.errors import Fault
 
 _SHARED_ID = "SmartRedriverState"
 _TABLE_ID = "Table"
+_REMOVALS = (
+    cdk.RemovalPolicy.RETAIN,
+    cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+    cdk.RemovalPolicy.DESTROY,
+)
 
 #: The actions of a pass on items of the table.
 KEEP_STATE = (
@@ -75,32 +80,85 @@ def shared_state_table(
     return cast("dynamodb.ITableV2", made.node.find_child(_TABLE_ID))
 
 
-def without_key(
-    scope: Construct, table: dynamodb.ITableV2 | None, safeguards: Safeguards | None
+def table_faults(
+    scope: Construct,
+    table: dynamodb.ITableV2 | None,
+    safeguards: Safeguards | None,
+    removal_policy: cdk.RemovalPolicy,
 ) -> Iterator[Fault]:
-    """Yield a fault if ``scope`` asks for a key of another Region, or one that the shared table does not have."""
+    """Yield faults of the table given, or of what ``scope`` asks of the one that it makes or shares.
+
+    Nothing shared is changed for a second re-driver: its key and removal policy would be ignored.
+    """
     stack = cdk.Stack.of(scope)
-    made = stack.node.try_find_child(_SHARED_ID)
+    if removal_policy not in _REMOVALS:
+        # Only databases have snapshots.
+        accepted = " or ".join(f"RemovalPolicy.{one.name}" for one in _REMOVALS)
+        yield Fault(setting="removal_policy", seen=removal_policy, accepted=accepted)
     # Arguments of another type are faults of their own.
     key_arn = safeguards.encryption_key_arn if isinstance(safeguards, Safeguards) else ""
     if is_elsewhere(key_arn, stack):
         accepted = f"a key of {stack.region}, where the stack is"
         yield Fault(setting="encryption_key_arn", seen=key_arn, accepted=accepted)
-        return
-    if table is not None or not key_arn:
-        return
-    if made is None:
-        if cdk.Token.is_unresolved(stack.region):
-            accepted = (
-                "nothing in a stack without a Region, as the CDK's table takes no key there: "
-                "give the stack an `env`"
-            )
-            yield Fault(setting="encryption_key_arn", seen=key_arn, accepted=accepted)
-        return
+    elif table is not None:
+        yield from _unfit(stack, table)
+    elif made := stack.node.try_find_child(_SHARED_ID):
+        yield from _unlike(made, key_arn, removal_policy)
+    elif key_arn and cdk.Token.is_unresolved(stack.region):
+        accepted = (
+            "nothing in a stack without a Region, as the CDK's table takes no key there: "
+            "give the stack an `env`"
+        )
+        yield Fault(setting="encryption_key_arn", seen=key_arn, accepted=accepted)
+
+
+def _unlike(made: IConstruct, key_arn: str, removal_policy: cdk.RemovalPolicy) -> Iterator[Fault]:
+    """Yield a fault for a key or removal policy that the shared table does not have."""
     shared = cast("dynamodb.ITableV2", made.node.find_child(_TABLE_ID))
-    if shared.encryption_key is None or shared.encryption_key.key_arn != key_arn:
+    if key_arn and (shared.encryption_key is None or shared.encryption_key.key_arn != key_arn):
         accepted = (
             "the key of the stack's first re-driver, whose table and topics the others share, "
             "or a table of its own"
         )
         yield Fault(setting="encryption_key_arn", seen=key_arn, accepted=accepted)
+    resource = cast("cdk.CfnResource", shared.node.default_child)
+    is_kept = resource.cfn_options.deletion_policy != cdk.CfnDeletionPolicy.DELETE
+    if is_kept != (removal_policy != cdk.RemovalPolicy.DESTROY):
+        accepted = (
+            f"{'RETAIN' if is_kept else 'DESTROY'} as the stack's first re-driver has, whose table "
+            "the others share, or a table of its own (`table`)"
+        )
+        yield Fault(setting="removal_policy", seen=removal_policy, accepted=accepted)
+
+
+def _unfit(stack: cdk.Stack, table: dynamodb.ITableV2) -> Iterator[Fault]:
+    """Yield faults of a given table: not a table, out of reach, or one that could keep no items or never expire them.
+
+    `redrive doctor` checks the keys of a table that the app does not make.
+    """
+    # The older `dynamodb.Table` has no id. `isinstance` doesn't work on the CDK's interfaces.
+    if not hasattr(table, "table_id"):
+        accepted = "a table: a `dynamodb.TableV2`, or `TableV2.from_table_arn` makes one"
+        yield Fault(setting="table", seen=table, accepted=accepted)
+        return
+    if is_away(stack, table.env.account, table.env.region):
+        # The function and the command know a table by its name.
+        accepted = "a table where the stack is, in its account and Region"
+        yield Fault(setting="table", seen=table.table_arn, accepted=accepted)
+    if not cdk.Resource.is_owned_resource(table):
+        return
+    resource = cast("dynamodb.CfnGlobalTable", table.node.default_child)
+    types = {
+        one["attributeName"]: one["attributeType"]
+        for one in stack.resolve(resource.attribute_definitions)
+    }
+    keys = [
+        (one.get("attributeName"), one.get("keyType")) for one in stack.resolve(resource.key_schema)
+    ]
+    if keys != [("PK", "HASH")] or types["PK"] != "S":
+        seen = ", ".join(f"{name} ({types.get(name)})" for name, _ in keys)
+        yield Fault(setting="table", seen=seen, accepted="a table whose one key is the string PK")
+    expiry = stack.resolve(resource.time_to_live_specification) or {}
+    if expiry.get("attributeName") != "TTL":
+        accepted = "a table whose `time_to_live_attribute` is TTL"
+        yield Fault(setting="table", seen=expiry.get("attributeName"), accepted=accepted)

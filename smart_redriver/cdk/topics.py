@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Iterator, Mapping
+from typing import cast
 from weakref import WeakKeyDictionary
 
 import aws_cdk as cdk
@@ -12,7 +13,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from smart_redriver.cdk.acknowledged import accept_topics
-from smart_redriver.cdk.arguments import check_topics, checked_monitoring
+from smart_redriver.cdk.arguments import check_topics, checked_monitoring, is_away
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.engine.errors import Fault, SettingsError
 
@@ -37,10 +38,10 @@ class Topics(Construct):
         paging: sns.ITopic | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        check_topics({"warning": warning, "paging": paging})
+        stack, topics = cdk.Stack.of(self), {"warning": warning, "paging": paging}
+        check_topics(topics)
         monitoring = checked_monitoring(monitoring or MonitoringSettings())
-        region, topics = cdk.Stack.of(self).region, {"warning": warning, "paging": paging}
-        if faults := [*_elsewhere(region, monitoring), *_unfit(region, topics)]:
+        if faults := [*_elsewhere(stack.region, monitoring), *_unfit(stack, topics)]:
             raise SettingsError(faults)
         self.people = monitoring.people
         self._given_key = key
@@ -78,17 +79,7 @@ class Topics(Construct):
             if topic.node.try_find_child(address) is None:
                 topic.add_subscription(subscriptions.EmailSubscription(address))
         # Anyone with the address of a PagerDuty integration can page, so it is never in the template.
-        # The parameter for the stack's first topics has a plain name. Names of others begin with their place.
-        stack, parameter = cdk.Stack.of(self), f"{name}HttpsEndpoint"
-        endpoint = cdk.CfnParameter(
-            self if stack.node.try_find_child(parameter) else stack,
-            parameter,
-            type="String",
-            default="",
-            no_echo=True,
-            allowed_pattern="^(https://.+)?$",
-            description=f"HTTPS address subscribed to the {name.lower()} topic; empty for none",
-        )
+        endpoint = self._endpoint(name)
         is_given = cdk.CfnCondition(
             self,
             f"{name}HttpsEndpointIsGiven",
@@ -102,6 +93,36 @@ class Topics(Construct):
             endpoint=endpoint.value_as_string,
         )
         subscription.cfn_options.condition = is_given
+
+    def _endpoint(self, name: str) -> cdk.CfnParameter:
+        """The parameter of the stack of the topics. A nested stack gets its value from the stack that people deploy."""
+        stack = cdk.Stack.of(self)
+        innermost = endpoint = self._parameter(stack, name)
+        while stack.nested_stack_parent:
+            above = self._parameter(stack.nested_stack_parent, name)
+            nested = cast("cdk.NestedStack", stack)
+            nested.set_parameter(stack.resolve(endpoint.logical_id), above.value_as_string)
+            stack, endpoint = stack.nested_stack_parent, above
+        return innermost
+
+    def _parameter(self, stack: cdk.Stack, name: str) -> cdk.CfnParameter:
+        # The parameter for the stack's first topics has a plain name. Names of others begin with their place.
+        scope: Construct = stack
+        parameter = f"{name}HttpsEndpoint"
+        if stack.node.try_find_child(parameter):
+            place = self.node.path.removeprefix(f"{stack.node.path}/").replace("/", "-")
+            is_here = stack is cdk.Stack.of(self)
+            scope, parameter = (self, parameter) if is_here else (stack, f"{place}-{parameter}")
+        return cdk.CfnParameter(
+            scope,
+            parameter,
+            type="String",
+            default="",
+            # Passed on by hand: a parameter that the CDK makes to pass a value on would show it.
+            no_echo=True,
+            allowed_pattern="^(https://.+)?$",
+            description=f"HTTPS address subscribed to the {name.lower()} topic; empty for none",
+        )
 
 
 def _elsewhere(region: str, monitoring: MonitoringSettings) -> Iterator[Fault]:
@@ -117,17 +138,16 @@ def _elsewhere(region: str, monitoring: MonitoringSettings) -> Iterator[Fault]:
             yield Fault(setting=name, seen=arn, accepted=f"a topic of {region}")
 
 
-def _unfit(region: str, topics: Mapping[str, sns.ITopic | None]) -> Iterator[Fault]:
+def _unfit(stack: cdk.Stack, topics: Mapping[str, sns.ITopic | None]) -> Iterator[Fault]:
     """Yield faults of topics that CloudWatch does not publish to: FIFO topics, and those of another Region."""
     for name, topic in topics.items():
         if topic is None:
             continue
-        there = topic.env.region
         seen = topic.node.path if cdk.Token.is_unresolved(topic.topic_arn) else topic.topic_arn
         if topic.fifo:
             yield Fault(setting=name, seen=seen, accepted="a standard topic, not a FIFO one")
-        if there != region and not any(map(cdk.Token.is_unresolved, (there, region))):
-            yield Fault(setting=name, seen=seen, accepted=f"a topic of {region}")
+        if is_away(stack, stack.account, topic.env.region):
+            yield Fault(setting=name, seen=seen, accepted=f"a topic of {stack.region}")
 
 
 def _alarms_of_this_account(scope: Construct) -> iam.ServicePrincipal:
@@ -161,12 +181,18 @@ def shared_topics(scope: Construct, key: kms.IKey | None, monitoring: Monitoring
 def unheard(
     scope: Construct, monitoring: MonitoringSettings | None, topics: Topics | None
 ) -> Iterator[Fault]:
-    """Yield a fault if ``monitoring`` names people that the existing topics do not notify: they would never get a page.
+    """Yield faults of topics out of the alarms' reach, and of people in ``monitoring`` whom the topics do not notify.
 
     Faults of the settings themselves are not reported here.
     """
-    there = _topics.get(cdk.Stack.of(scope)) if topics is None else topics
-    if not isinstance(there, Topics) or monitoring is None:
+    stack = cdk.Stack.of(scope)
+    there = _topics.get(stack) if topics is None else topics
+    if not isinstance(there, Topics):
+        return
+    if is_away(stack, stack.account, cdk.Stack.of(there).region):
+        accepted = f"topics of {stack.region}, where the alarms are"
+        yield Fault(setting="topics", seen=there.node.path, accepted=accepted)
+    if monitoring is None:
         return
     try:
         people = checked_monitoring(monitoring).people

@@ -12,6 +12,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
@@ -223,6 +224,64 @@ def test_a_source_that_fails_to_nothing_is_refused(stack):
     }
 
 
+def test_a_table_with_a_number_for_its_key_is_refused(stack):
+    key = dynamodb.Attribute(name="PK", type=dynamodb.AttributeType.NUMBER)
+    table = dynamodb.TableV2(stack, "Table", partition_key=key, time_to_live_attribute="TTL")
+
+    assert refused(stack, resources=Resources(table=table)) == {
+        "table": "a table whose one key is the string PK"
+    }
+
+
+@pytest.mark.parametrize(("region", "account"), [("us-east-1", ACCOUNT), (REGION, "9" * 12)])
+def test_a_table_that_is_elsewhere_is_refused(stack, region, account):
+    """The function knows the table by its name, which would be another table's, or nobody's."""
+    arn = f"arn:aws:dynamodb:{region}:{account}:table/state"
+    table = dynamodb.TableV2.from_table_arn(stack, "Table", arn)
+
+    assert refused(stack, resources=Resources(table=table)) == {
+        "table": "a table where the stack is, in its account and Region"
+    }
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(cdk.RemovalPolicy.RETAIN, cdk.RemovalPolicy.DESTROY), (cdk.RemovalPolicy.DESTROY, None)],
+)
+def test_a_shared_table_is_not_removed_otherwise_than_a_re_driver_asks(stack, first, second):
+    redriver(stack, "mails", removal_policy=first)
+    redriver(stack, "returns", removal_policy=first)
+    other = {"removal_policy": second} if second else {}
+
+    accepted = refused(stack, **other)
+
+    assert accepted.keys() == {"removal_policy"}
+    assert "the stack's first re-driver" in accepted["removal_policy"]
+    own = a_table(stack, "PK", time_to_live_attribute="TTL")
+    redriver(stack, "refunds", resources=Resources(table=own), **other)
+
+
+def test_what_only_alarms_use_is_refused_without_alarms(stack):
+    topics = Topics(stack, "Topics")
+    faults = refused(
+        stack,
+        monitoring=None,
+        resources=Resources(topics=topics),
+        naming=Naming(monitoring_scope=stack),
+    )
+
+    assert faults.keys() == {"topics", "naming.monitoring_scope"}
+
+
+def test_an_imported_function_without_its_role_is_not_left_without_grants(stack):
+    made = redriver(stack)
+    arn = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:orders"
+    consumer = lambda_.Function.from_function_arn(stack, "Consumer", arn)
+
+    with pytest.raises(SettingsError, match="an imported one with its `role`"):
+        made.grant_report(consumer)
+
+
 @pytest.mark.parametrize(
     ("given", "setting"),
     [
@@ -230,6 +289,7 @@ def test_a_source_that_fails_to_nothing_is_refused(stack):
         ({"naming": Naming(known_as="x" * 300)}, "naming.known_as"),
         ({"naming": Naming(known_as="two words")}, "naming.known_as"),
         ({"naming": Naming(known_as="")}, "naming.known_as"),
+        ({"naming": Naming(output="false")}, "naming.output"),  # type: ignore[arg-type]
         ({"naming": Naming(monitoring_scope="Alarms")}, "naming.monitoring_scope"),  # type: ignore[arg-type]
         ({"settings": Settings(with_sample_consumer=True)}, "with_sample_consumer"),
         ({"further_sources": [None]}, "further_sources[0]"),
@@ -289,3 +349,17 @@ def test_a_queue_that_another_re_driver_has_is_refused(stack, role):
 
     assert accepted.keys() == {role}
     assert "Shop/OrdersRedriver does not have" in accepted[role]
+
+
+def test_a_nested_stacks_key_is_open_to_logs_of_its_family_alone(stack):
+    key = kms.Key(stack, "Key")
+    nested = cdk.NestedStack(stack, "Nested")
+    redriver(nested, safeguards=Safeguards.of(encryption_key=key))
+
+    [policy] = Template.from_stack(stack).find_resources("AWS::KMS::Key").values()
+    [statement] = [
+        one
+        for one in policy["Properties"]["KeyPolicy"]["Statement"]
+        if one.get("Sid") == "SmartRedriverLogs"
+    ]
+    assert ":log-group:Shop-*" in json.dumps(statement)

@@ -187,6 +187,8 @@ def test_its_alarms_are_on_what_passes_write_and_name_its_own_runbook(template):
     [
         ({"safeguards": Safeguards()}, "vpc_id"),
         ({"cluster_arn": ""}, "cluster_arn"),
+        ({"table": "state"}, "table"),
+        ({"removal_policy": cdk.RemovalPolicy.SNAPSHOT}, "removal_policy"),
         ({"kafka": topics(iam_region="")}, "kafka"),
         ({"kafka": topics(iam_region="", client={"sasl.password": "hunter2"})}, "client"),
         ({"kafka": topics(topics=[f"topic-{n:0240}" for n in range(12)])}, "kafka"),

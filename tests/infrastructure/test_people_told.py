@@ -1,5 +1,6 @@
 """Who is told in an app of somebody else's: whoever its monitoring names, and never nobody unseen."""
 
+import json
 from contextlib import nullcontext
 from typing import Any
 
@@ -192,3 +193,41 @@ def test_one_topic_for_warnings_and_pages_has_each_address_once(stack, by):
             Topics(stack, name, monitoring=monitoring, warning=one, paging=one)
 
     assert mailed(stack) == ["ann@example.com"]
+
+
+def test_endpoints_of_topics_in_nested_stacks_are_parameters_of_the_stack_that_people_deploy(stack):
+    inner = cdk.NestedStack(cdk.NestedStack(stack, "Outer"), "Inner")
+    Topics(inner, "Topics")
+    Topics(cdk.NestedStack(stack, "Other"), "Topics")
+
+    template = Template.from_stack(stack).to_json()
+    names = {one for one in template["Parameters"] if one.endswith("HttpsEndpoint")}
+    assert names == {
+        f"{place}{kind}HttpsEndpoint"
+        for place in ("", "OtherTopics")
+        for kind in ("Paging", "Warning")
+    }
+    assert all(template["Parameters"][one]["NoEcho"] for one in names)
+    handed_on = [
+        one["Properties"]["Parameters"]["PagingHttpsEndpoint"]
+        for one in template["Resources"].values()
+        if one["Type"] == "AWS::CloudFormation::Stack"
+    ]
+    assert handed_on == [
+        {"Ref": "PagingHttpsEndpoint"},
+        {"Ref": "OtherTopicsPagingHttpsEndpoint"},
+    ]
+    innermost = Template.from_stack(inner).to_json()
+    assert innermost["Parameters"]["PagingHttpsEndpoint"]["NoEcho"]
+    assert "referenceto" not in json.dumps([innermost["Parameters"], template["Resources"]])
+
+
+def test_topics_of_a_stack_in_another_region_are_refused():
+    app = cdk.App(context=UNBUNDLED)
+    here, there = (
+        cdk.Stack(app, one, env=cdk.Environment(region=one)) for one in ("eu-west-1", "us-east-1")
+    )
+
+    given = Resources(topics=Topics(there, "Topics"))
+
+    assert refused(here, resources=given) == {"topics": "topics of eu-west-1, where the alarms are"}

@@ -158,6 +158,8 @@ def test_the_authorities_of_the_database_go_along(tmp_path):
     [
         ({"safeguards": Safeguards()}, "vpc_id"),
         ({"name": "orders/jobs"}, "name"),
+        ({"table": "state"}, "table"),
+        ({"removal_policy": cdk.RemovalPolicy.SNAPSHOT}, "removal_policy"),
         ({"database": database(sslmode="require")}, "sslmode"),
         (
             {"database": database(permanent=[f"shop.errors.Kind{one}" for one in range(120)])},

@@ -28,7 +28,7 @@ from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
 from smart_redriver.cdk.owners import open_key
 from smart_redriver.cdk.pass_alarms import PassAlarms, make_pass_dashboard
 from smart_redriver.cdk.safeguards import Safeguards
-from smart_redriver.cdk.state_table import KEEP_STATE, shared_state_table, without_key
+from smart_redriver.cdk.state_table import KEEP_STATE, shared_state_table, table_faults
 from smart_redriver.cdk.taken import take_name, take_resources
 from smart_redriver.cdk.topics import Topics, shared_topics, unheard
 from smart_redriver.engine.config.deployment import Deployment
@@ -92,7 +92,7 @@ class KafkaRedriver(Construct):
                 *take_resources(self, "kafka", "topics", places_of(kafka)),
                 *take_name(self, kafka.name, "kafka"),
                 *unheard(self, monitoring, topics),
-                *without_key(self, table, safeguards),
+                *table_faults(self, table, safeguards, removal_policy),
                 *alarms_elsewhere(self, settings),
             ],
             topics=(topics, Topics),

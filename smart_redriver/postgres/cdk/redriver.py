@@ -30,7 +30,7 @@ from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
 from smart_redriver.cdk.owners import open_key
 from smart_redriver.cdk.pass_alarms import PERIOD, PassAlarms, make_pass_dashboard, pass_metric
 from smart_redriver.cdk.safeguards import Safeguards
-from smart_redriver.cdk.state_table import KEEP_STATE, shared_state_table, without_key
+from smart_redriver.cdk.state_table import KEEP_STATE, shared_state_table, table_faults
 from smart_redriver.cdk.taken import take_resources
 from smart_redriver.cdk.topics import Topics, shared_topics, unheard
 from smart_redriver.engine.config.deployment import Deployment
@@ -137,7 +137,7 @@ class PostgresRedriver(Construct):
                 *jobs_faults(name, database, safeguards),
                 *take_resources(self, "database", "tables", database.places),
                 *unheard(self, monitoring, topics),
-                *without_key(self, table, safeguards),
+                *table_faults(self, table, safeguards, removal_policy),
                 *alarms_elsewhere(self, settings),
             ],
             topics=(topics, Topics),
