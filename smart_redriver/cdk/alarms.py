@@ -54,10 +54,11 @@ def longer_than(seconds: int, *, period: int) -> Evaluation:
     return Evaluation(seconds=period, periods=periods, breaching=periods - 1)
 
 
-def outage_before_paging(settings: Settings, cool_downs: int) -> int:
+def outage_before_paging(settings: Settings, cool_downs: int, time_to_fail: int | None) -> int:
     """Return the seconds from the first opening to the end of so many cool-downs, each but the last with its canary.
 
-    Passes come only with ticks, so every wait is rounded up to a tick.
+    Passes come only with ticks, so every wait is rounded up to a tick. `time_to_fail` is what the app knows of the
+    queue, in seconds. Otherwise the settings say it.
     """
     waits = [
         min(settings.cool_down_seconds * 2**n, settings.max_cool_down_seconds)
@@ -65,7 +66,9 @@ def outage_before_paging(settings: Settings, cool_downs: int) -> int:
     ]
     # A canary goes without delay, and is judged once it has had time to fail.
     canary = settings.verdict_grace_seconds
-    canary += settings.source_visibility_timeout_seconds * settings.max_receive_count
+    canary += time_to_fail or (
+        settings.source_visibility_timeout_seconds * settings.max_receive_count
+    )
     waits += [canary] * (cool_downs - 1)
     return sum(math.ceil(seconds / TICK) * TICK for seconds in waits)
 

@@ -119,8 +119,9 @@ class PileUpAlarms:
         Over an empty DLQ, the circuit stays OPEN for ever, and nobody needs to know.
         """
         cool_downs = self._monitoring.alarm_open_cool_downs
+        time_to_fail = metrics.watched.time_to_fail
         evaluation = longer_than(
-            outage_before_paging(self._settings, cool_downs), period=_TRIAL_SECONDS
+            outage_before_paging(self._settings, cool_downs, time_to_fail), period=_TRIAL_SECONDS
         )
         period = cdk.Duration.seconds(evaluation.seconds)
         return self._make.alarm(

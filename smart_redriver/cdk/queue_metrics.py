@@ -14,6 +14,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from aws_lambda_powertools.metrics import MetricUnit
 
+from smart_redriver.cdk.arguments import known
 from smart_redriver.cdk.origin_config import OriginConfig
 from smart_redriver.engine.aws import metrics
 from smart_redriver.engine.config.targets import Origin
@@ -26,17 +27,26 @@ class Watched:
     Attributes:
         is_queue: SQS measures a queue with this name, and its failed messages fill the DLQ.
         function: Lambda measures the function with this name, and its failed invocations fill the DLQ.
+        time_to_fail: seconds of all tries of a message, if the app makes the queue.
 
     """
 
     name: str
     is_queue: bool = False
     function: str | None = None
+    time_to_fail: int | None = None
 
 
 def watched_sources(queues: Iterable[sqs.IQueue]) -> list[Watched]:
     """What to watch for source queues."""
-    return [Watched(name=queue.queue_name, is_queue=True) for queue in queues]
+    return [
+        Watched(
+            name=queue.queue_name,
+            is_queue=True,
+            time_to_fail=facts.time_to_fail if (facts := known(queue)) else None,
+        )
+        for queue in queues
+    ]
 
 
 def watched_targets(origin_config: OriginConfig) -> list[Watched]:

@@ -4,7 +4,7 @@ all refused by name, with a sentence.
 """
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import aws_cdk as cdk
 import pytest
@@ -349,6 +349,23 @@ def test_a_queue_that_another_re_driver_has_is_refused(stack, role):
 
     assert accepted.keys() == {role}
     assert "Shop/OrdersRedriver does not have" in accepted[role]
+
+
+def test_a_long_trial_of_the_apps_own_queue_delays_the_page_of_its_circuit(stack):
+    """With the settings' 30 s and 3 tries, an outage would page while the first canary is still being tried."""
+    periods: list[float] = []
+    for name, timeout in (("Short", None), ("Long", cdk.Duration.minutes(10))):
+        dead = sqs.Queue(stack, f"{name}Dead")
+        fails_to = sqs.DeadLetterQueue(queue=dead, max_receive_count=3)
+        source = sqs.Queue(
+            stack, f"{name}Own", visibility_timeout=timeout, dead_letter_queue=fails_to
+        )
+        made = redriver(stack, name, source_queue=source, dead_letter_queue=dead)
+        [alarm] = [one for one in made.alarms if one.node.id == "CircuitOpen"]
+        resource = cast("cloudwatch.CfnAlarm", alarm.node.default_child)
+        periods.append(resource.evaluation_periods or 0)
+
+    assert periods[1] > periods[0]
 
 
 def test_a_nested_stacks_key_is_open_to_logs_of_its_family_alone(stack):
