@@ -134,7 +134,7 @@ def _unlike(made: IConstruct, key_arn: str, removal_policy: cdk.RemovalPolicy) -
 def _unfit(stack: cdk.Stack, table: dynamodb.ITableV2) -> Iterator[Fault]:
     """Yield faults of a given table: not a table, out of reach, or one that could keep no items or never expire them.
 
-    `redrive doctor` checks the keys of a table that the app does not make.
+    An app can't know the keys of a table that it does not make.
     """
     # The older `dynamodb.Table` has no id. `isinstance` doesn't work on the CDK's interfaces.
     if not hasattr(table, "table_id"):
