@@ -1,11 +1,12 @@
 """The ledger in the state table: entries, kept metadata, and items that nobody can read."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from fakes.dynamodb import FakeDynamoDb
-from smart_redriver.engine.aws.items import message_key
+from smart_redriver.engine.aws.items import entry_to_item, message_key
 from smart_redriver.engine.aws.state_table import Known, StateStore
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.reports.processing import ReceivedOutcome
@@ -89,6 +90,22 @@ def test_an_entry_expires_long_after_it_was_written(
 
     assert kept is not None
     assert float(kept["TTL"]["N"]) > ahead(days=28).timestamp()
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+def test_a_time_that_a_pass_cannot_count_with_is_read_as_the_nearest_one_that_it_can(
+    dynamodb: FakeDynamoDb, store: StateStore, text: str
+) -> None:
+    """A letter may bring it along from a table of jobs: it must not keep the whole queue back."""
+    names = ("FirstSeenTimestamp", "FirstRedriveTimestamp", "FirstStrikeTimestamp")
+    written = entry_to_item(an_entry(original_id="a"), NOW) | {name: {"S": text} for name in names}
+    dynamodb.put_item(TableName=TABLE, Item=written)
+
+    entry = store.read_ledger(["a"]).entries["a"]
+
+    for one in (entry.first_seen, entry.first_redrive, entry.first_strike):
+        assert one is not None
+        assert one - timedelta(days=365) < one < one + timedelta(days=365)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fakes.dynamodb import FakeDynamoDb
-from smart_redriver.engine.aws.items import circuit_to_item
+from smart_redriver.engine.aws.items import circuit_to_item, lease_key
 from smart_redriver.engine.aws.state_table import StateStore
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.model.circuit import Circuit, State
@@ -40,6 +40,13 @@ def test_a_dead_passs_lease_is_taken_over_when_it_expires_and_not_before(
     now = ahead(minutes=4) - timedelta(seconds=seconds_early)
 
     assert other.acquire_lease(lease("b", until=ahead(minutes=8)), now) is taken
+
+
+def test_a_lease_without_an_end_holds_nobody_up(dynamodb: FakeDynamoDb, store: StateStore) -> None:
+    """Written by hand, or by another tool: no pass would ever get past it."""
+    dynamodb.put_item(TableName=TABLE, Item=lease_key(QUEUE) | {"Owner": {"S": "a person"}})
+
+    assert store.acquire_lease(lease("a"), NOW)
 
 
 def test_a_pass_that_overstayed_does_not_release_its_successors_lease(
@@ -161,6 +168,11 @@ def test_a_circuit_without_a_version_can_be_written_over(
         {"Judged": {"L": [{"S": "1:1:X:0:0"}]}},
         {"Judged": {"L": [{"S": f"1:1:S~4~{10**30}~0:0:0"}]}},
         {"Pending": {"L": [{"M": {}}]}},
+        # What a pass can't count with: its sums would leave Python's calendar.
+        {"LastStateChangeTimestamp": {"S": "0001-01-01T00:00:00Z"}},
+        {"MixedTimestamp": {"S": "9999-12-31T23:59:59Z"}},
+        {"UpSeconds": {"N": f"{10**37}"}},
+        {"Judged": {"L": [{"S": f"1:1:S~4~{10**17}~0:0:0"}]}},
     ],
     ids=lambda damage: next(iter(damage)),
 )

@@ -153,6 +153,39 @@ _SCALARS: dict[Any, Codec] = {
 }
 
 
+#: Near the ends of Python's calendar a pass could add no time to a moment, or take none away.
+_EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+#: More than a version or a number of letters reaches, and few enough seconds to add to a moment.
+_LARGEST = 10**12
+
+
+def _sane_moment(text: str) -> datetime:
+    instant = from_iso(text)
+    if not _EARLIEST <= instant <= _LATEST:
+        raise ValueError(f"{text!r} is too early or too late")
+    return instant
+
+
+def _sane_number(text: str) -> int:
+    number = int(text)
+    if abs(number) > _LARGEST:
+        raise ValueError(f"{text!r} is too large")
+    return number
+
+
+#: The scalars of an item that only passes and the command write: other moments and numbers are damage.
+_BOUNDED: dict[Any, Codec] = {
+    int: Codec(_SCALARS[int].encode, lambda value: _sane_number(value["N"])),
+    datetime: Codec(_SCALARS[datetime].encode, lambda value: _sane_moment(value["S"])),
+}
+
+#: A letter may bring its times along, as from a table of jobs. One odd time must not keep the whole queue back.
+_NEAREST = Codec(
+    _SCALARS[datetime].encode,
+    lambda value: min(max(from_iso(value["S"]), _EARLIEST), _LATEST),
+)
+
+
 def _has_no_default(field: Any) -> bool:
     return field.default is MISSING and field.default_factory is MISSING
 
@@ -320,18 +353,18 @@ def _judged_from_text(text: str) -> Judged:
     size, sent_at, *rest = within or behind or ("0", "0")
     (unaccounted,) = rest or ("0",)
     return Judged(
-        id=int(batch),
-        generation=int(generation),
+        id=_sane_number(batch),
+        generation=_sane_number(generation),
         verdict=_VERDICTS[verdict[:1]],
         is_strike="!" in verdict,
         was_alone="?" in verdict,
         is_whole="+" in verdict,
         is_apart=verdict[1:2] == _APART,
-        returned=int(returned),
-        overturned_at=int(overturned_at),
-        size=int(size),
-        sent_at=datetime.fromtimestamp(int(sent_at), UTC),
-        unaccounted=int(unaccounted),
+        returned=_sane_number(returned),
+        overturned_at=_sane_number(overturned_at),
+        size=_sane_number(size),
+        sent_at=datetime.fromtimestamp(_sane_number(sent_at), UTC),
+        unaccounted=_sane_number(unaccounted),
     )
 
 
@@ -362,10 +395,10 @@ _CIRCUIT = Record(
     },
     needed={"state"},
     left_out={"queue"},
-    codecs={Judged: _JUDGED},
+    codecs=_BOUNDED | {Judged: _JUDGED},
 )
 
-_HINT = Record(Hint, names={"at": "HintedTimestamp"})
+_HINT = Record(Hint, names={"at": "HintedTimestamp"}, codecs=_BOUNDED)
 
 _FAILURE = Record(DeliveryOutcome, left_out={"original_id"})
 
@@ -386,4 +419,5 @@ _ENTRY = Record(
     left_out={"original_id"},
     # Without these, the entry of a letter that goes for the first time is a third smaller, and reads the same.
     unsaid={"salt", "is_permanent", "is_settled", "is_doubtful", "failed_tries", "tries_counted"},
+    codecs={datetime: _NEAREST},
 )

@@ -125,7 +125,8 @@ class StateStore:
 
         It lasts at least as long as the function that holds it can run, so there is nothing to renew.
         """
-        lease_is_free = "attribute_not_exists(PK)"
+        # There is no item, or one that a person left without an end, which would hold for ever.
+        lease_is_free = "attribute_not_exists(ExpiresAt)"
         lease_has_expired = "ExpiresAt <= :now"
         lease_is_ours = "#owner = :owner"  # botocore asks again when the first answer was lost
         return self._conditional(
