@@ -230,6 +230,17 @@ def test_who_may_not_ask_for_moves_assumes_none_and_tells_why(code: str) -> None
     )
 
 
+def test_where_moves_do_not_exist_none_is_assumed() -> None:
+    """With moto a pass ended in its traceback, so nobody could try one there without a stub."""
+    sqs = RecordingSqs(list_message_move_tasks=NotImplementedError("no such action"))
+
+    check = SqsQueue(sqs, URL).check_move(ARN)
+
+    assert not check.is_running
+    assert check.fault is not None
+    assert check.fault.code == "NotImplemented"
+
+
 @pytest.mark.parametrize("code", ["RequestThrottled", "InternalError", "ResourceNotFoundException"])
 def test_a_check_for_moves_that_fails_otherwise_is_no_answer(code: str) -> None:
     sqs = RecordingSqs(list_message_move_tasks=denial(code))
