@@ -124,6 +124,7 @@ def test_a_value_is_read_as_text_and_as_json(name, value, read):
         ("failure_rate", "1_0"),
         ("failure_rate", True),
         ("max_rate", "inf"),
+        ("max_rate", "１"),  # noqa: RUF001 - a digit of another script
         ("mode", "Automatic"),
         ("mode", ""),
         ("with_sample_consumer", "yes"),
@@ -316,6 +317,17 @@ def test_a_deployment_is_read_from_its_five_variables():
         parking_lot_url="https://sqs/parking",
     )
     assert deployment.to_env() == DEPLOYMENT
+
+
+@pytest.mark.parametrize("variable", DEPLOYMENT)
+@pytest.mark.parametrize("value", ["", " ", "https://sqs/x\n"])
+def test_a_place_that_is_blank_or_has_a_stray_space_is_refused(variable, value):
+    """Calls to it would fail in every pass, and a FIFO queue would not be known as one."""
+    with pytest.raises(SettingsError) as caught:
+        Deployment.from_env(DEPLOYMENT | {variable: value})
+
+    (fault,) = caught.value.faults
+    assert (fault.setting, fault.seen) == (variable, value)
 
 
 def test_further_source_queues_are_one_variable_that_may_be_missing():

@@ -106,9 +106,9 @@ class Deployment:
         if origin is not Origin.SQS:
             del variables["source_queue_url"]
         faults = [
-            Fault(setting=variable, seen=env.get(variable), accepted="a name or URL, not empty")
+            Fault(setting=variable, seen=env.get(variable), accepted="a name or URL without spaces")
             for variable in variables.values()
-            if not env.get(variable)
+            if env.get(variable, "").split() != [env.get(variable)]
         ]
         targets, unfit_targets = read_targets(origin, tuple(env.get(_TARGETS, "").split()))
         if faults := [*faults, *unfit_targets]:
@@ -135,7 +135,7 @@ class Deployment:
         faults = [
             Fault(setting=one, seen=env.get(one), accepted="a name, not empty")
             for one in _OUTSIDE_OF_SQS
-            if not env.get(one)
+            if not env.get(one, "").strip()
         ]
         queue_name = env.get("QUEUE_NAME", "")
         if queue_name and not reader.may_be_called(queue_name):

@@ -53,7 +53,9 @@ def number(low: float, high: float) -> Kind[float]:
 
     def parse(value: Value) -> float:
         text = str(value)
-        if "_" in text:  # 1_000 is Python's own notation
+        if (
+            "_" in text or not text.isascii()
+        ):  # 1_000 and digits of other scripts are Python's own notation
             raise ValueError
         return _within(low, float(text), high)
 
