@@ -5,12 +5,17 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
+#: More than any option needs.
+_MOST_DIGITS = 100
+
 
 def whole(low: int, high: int) -> Callable[[str], int]:
     """A whole number of this range."""
 
     def read(text: str) -> int:
-        if not text.isdecimal() or not low <= int(text) <= high:
+        # Digits of other scripts are decimal, too; and Python reads no more than some thousands of digits.
+        is_number = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+        if not is_number or not low <= int(text) <= high:
             message = f"{text!r} is not a whole number from {low} to {high}"
             raise argparse.ArgumentTypeError(message)
         return int(text)

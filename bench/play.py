@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Do what the options say. Returns 0; options that can't be end it with 2 and a sentence (SystemExit)."""
     asked = parse(sys.argv[1:] if argv is None else argv)
     if asked.lists:
-        _list()
+        _list(as_json=asked.json)
         return 0
     runs = _runs(asked)
     if asked.beside:
@@ -209,9 +209,13 @@ def _cell(value: object) -> str:
             return str(value)
 
 
-def _list() -> None:
-    for scenario in (*ROWS, *MATRIX):
-        print(f"{scenario.name:20} {scenario.title}")
+def _list(*, as_json: bool) -> None:
+    titles = {scenario.name: scenario.title for scenario in (*ROWS, *MATRIX)}
+    if as_json:
+        print(json.dumps(titles))
+        return
+    for name, title in titles.items():
+        print(f"{name:20} {title}")
 
 
 if __name__ == "__main__":

@@ -113,12 +113,8 @@ def _asked(
     """The world of these options under their policy, with these settings."""
     _refuse_targets(parser, options)
     _refuse_unheard(parser, options)
-    if options.fifo and options.policy in WITHOUT_GROUPS:
-        parser.error(
-            f"--fifo: {options.policy} sends without a message group; a FIFO queue wants one."
-        )
     try:
-        scenario = named(options.scenario) if options.scenario else OWN
+        scenario = OWN if options.scenario is None else named(options.scenario)
         settings = _settings(scenario, given, options.policy)
         wishes = _wishes(options, given, settings)
         if options.origin in PLACES:
@@ -130,6 +126,8 @@ def _asked(
         parser.error(str(refusal))
     except SettingsError as refusal:
         parser.error("; ".join(map(str, refusal.faults)))
+    if varied.conditions.fifo and options.policy in WITHOUT_GROUPS:
+        parser.error(f"{options.policy} sends without a message group; a FIFO queue wants one.")
     return Asked(
         scenario=varied,
         policy_name=options.policy,

@@ -131,6 +131,13 @@ def test_the_list_names_every_scenario(capsys) -> None:
     assert [line.split()[0] for line in lines] == [one.name for one in (*ROWS, *MATRIX)]
 
 
+def test_the_list_is_one_json_object_for_a_program(capsys) -> None:
+    assert play.main(["--list", "--json"]) == 0
+
+    titles = json.loads(capsys.readouterr().out)
+    assert titles == {one.name: one.title for one in (*ROWS, *MATRIX)}
+
+
 @pytest.mark.parametrize("row", [*map(str, range(1, 26)), "M"])
 def test_every_row_of_the_design_has_a_default(row: str) -> None:
     assert named(row).name.partition(":")[0] == row
@@ -232,6 +239,9 @@ def test_a_scenario_without_options_is_the_designs_own() -> None:
     ("argv", "because"),
     [
         ("--scenario 99", "no scenario is named 99"),
+        ("--scenario=", "no scenario is named"),
+        ("--scenario 1 --letters ٣", "'٣' is not a whole number"),
+        (f"--seed {'9' * 5000}", "is not a whole number from 0"),
         ("--nonsense", "unrecognized arguments: --nonsense"),
         ("--scenario 1 --letters many", "'many' is not a whole number"),
         ("--letters -1", "expected one argument|not a whole number"),
@@ -253,6 +263,8 @@ def test_a_scenario_without_options_is_the_designs_own() -> None:
         ("--permanent --policy no-breaker", "--permanent: a consumer reports to ours; no-breaker"),
         ("--groups 4", "--groups are of FIFO queues: add --fifo"),
         ("--fifo --policy published-pattern", "sends without a message group"),
+        ("--scenario 36:fifo --policy no-breaker", "sends without a message group"),
+        ("--scenario 36:fifo --compare event-source", "sends without a message group"),
         ("--origin sns --policy no-breaker", "sends letters to a queue alone"),
         ("--origin lambda --reports", "no consumer of a queue is there"),
         ("--origin sns --fifo", "no order within message groups"),
