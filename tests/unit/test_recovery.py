@@ -246,6 +246,13 @@ def test_a_hint_is_kept_in_an_item_of_its_own_for_a_while() -> None:
     assert items.hint_from_item(item) == hinted()
 
 
+def test_a_hint_of_a_time_that_a_pass_cannot_count_with_is_no_hint() -> None:
+    item = items.hint_to_item(QUEUE, hinted()) | {"HintedTimestamp": {"S": "9999-12-31T23:59:59Z"}}
+
+    with pytest.raises(ValueError, match="too early or too late"):
+        items.hint_from_item(item)
+
+
 class Bus:
     """EventBridge, which may take an event or not."""
 
