@@ -156,6 +156,29 @@ def test_a_circuit_that_closes_is_told_to_those_who_share_the_downstream(
     assert told == [("payments", "orders, which shares payments,")]
 
 
+def test_a_circuit_that_somebody_else_wrote_as_documented_is_heeded_and_goes_on(
+    account: Account, environment: pytest.MonkeyPatch
+) -> None:
+    account.dead_letters("hello")
+    item = {
+        "PK": {"S": "CIRCUIT_BREAKER#orders"},
+        "State": {"S": "OPEN"},
+        "FailureCount": {"N": "3"},
+        "SuccessCount": {"N": "0"},
+        "LastStateChangeTimestamp": {"S": account.now().isoformat()},
+        "LastAttemptTimestamp": {"S": account.now().isoformat()},
+    }
+    account.dynamodb.put_item(TableName=account.deployment.table_name, Item=item)
+    function = Function(account, environment)
+
+    first = function.invoke({})
+    account.advance(minutes=30)
+    second = function.invoke({})
+
+    assert (first["circuit_after"], first["redriven"]) == ("OPEN", 0)
+    assert (second["circuit_after"], second["redriven"]) == ("HALF_OPEN", 1)
+
+
 # The schedule's ticks, one a minute.
 
 

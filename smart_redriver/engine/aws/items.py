@@ -22,6 +22,7 @@ from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from smart_redriver.engine.messages.letter import RedriveMetadata
 from smart_redriver.engine.model.batch import JUDGED_KEPT, Judged, Verdict
+from smart_redriver.engine.model.breaker import SMALLEST_WINDOW
 from smart_redriver.engine.model.circuit import Circuit
 from smart_redriver.engine.model.permit import HINT_LASTS, Hint
 from smart_redriver.engine.reports.outcomes import DeliveryOutcome
@@ -260,7 +261,8 @@ def circuit_to_item(circuit: Circuit) -> Item:
 
 def circuit_from_item(queue: str, item: Item) -> Circuit:
     """The circuit in `item`. Raises KeyError or ValueError for an item that no version wrote."""
-    return _CIRCUIT.decode(item, queue=queue)
+    # A person or a tool that writes an item of the documented attributes knows of no window: it begins small.
+    return _CIRCUIT.decode(_SMALLEST_WINDOW | item, queue=queue)
 
 
 #: Statuses that the first edition does not know, with its words for them: an unreadable status would end its pass.
@@ -397,6 +399,8 @@ _CIRCUIT = Record(
     left_out={"queue"},
     codecs=_BOUNDED | {Judged: _JUDGED},
 )
+
+_SMALLEST_WINDOW: Item = {"Window": {"N": str(SMALLEST_WINDOW)}}
 
 _HINT = Record(Hint, names={"at": "HintedTimestamp"}, codecs=_BOUNDED)
 
