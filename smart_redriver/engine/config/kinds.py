@@ -53,9 +53,8 @@ def number(low: float, high: float) -> Kind[float]:
 
     def parse(value: Value) -> float:
         text = str(value)
-        if (
-            "_" in text or not text.isascii()
-        ):  # 1_000 and digits of other scripts are Python's own notation
+        # Python alone reads 1_000, and digits of other scripts.
+        if "_" in text or not text.isascii():
             raise ValueError
         return _within(low, float(text), high)
 
