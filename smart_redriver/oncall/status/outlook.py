@@ -118,18 +118,23 @@ def next_step(
     if dlq is not None and not dlq.depth:
         return "nothing: the DLQ is empty", None
     if circuit.state is State.OPEN:
-        if not has_cooled_down(circuit, settings, now):
-            or_live = "live messages succeed or " if heeds_live(circuit, now) else ""
-            step = f"a canary, once {or_live}the cool-down is over"
-            return step, cools_until(circuit, settings)
-        if now >= spares_until(circuit, settings, now):
-            return "a canary with the next pass", None
-        step = "a canary with the next pass or, while live messages fail, once one of them succeeds"
-        return step, None
+        return _next_trial(settings, circuit, now)
     permit = allow(circuit, settings, now)
     step = f"redrive up to {letters(permit.limit)} ({permit.reason}) with the next pass"
     if any(one.is_held for one in circuit.causes):
         step += "; of a cause that is held its canary alone"
+    return step, None
+
+
+def _next_trial(settings: Settings, circuit: Circuit, now: datetime) -> tuple[str, datetime | None]:
+    """The canary of an OPEN circuit, and from when on it may go."""
+    if not has_cooled_down(circuit, settings, now):
+        or_live = "live messages succeed or " if heeds_live(circuit, now) else ""
+        step = f"a canary, once {or_live}the cool-down is over"
+        return step, cools_until(circuit, settings)
+    if now >= spares_until(circuit, settings, now):
+        return "a canary with the next pass", None
+    step = "a canary with the next pass or, while live messages fail, once one of them succeeds"
     return step, None
 
 
