@@ -284,6 +284,13 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
         ),
         patiently(STRIKES_THAT_CONVICT, AFTER_ALONE),
     ),
+    "whatever the number of its strikes": (
+        Situation(
+            case=convict(strikes=50, redrive_count=OFTEN),
+            circuit=shown_luck(JUST_FAILED - LUCK + SECOND),
+        ),
+        patiently(50, AFTER_ALONE),
+    ),
     "but not before that": (
         Situation(case=convict(first_strike=LAST_CHANCE_TAKEN + SECOND), circuit=ALONE),
         redrive(450, strikes=STRIKES_THAT_CONVICT),

@@ -171,7 +171,8 @@ def _has_had_its_last_chance(
 ) -> bool:
     """Whether a suspect came back from a try that was late enough to be its last.
 
-    Two strikes are enough if the queue has been quiet and no other message succeeded or failed.
+    Two strikes are enough if it failed alone, on a quiet queue. No try alone is its last while suspects have succeeded
+    lately.
     """
     entry = case.entry
     if entry is None:
@@ -183,11 +184,10 @@ def _has_had_its_last_chance(
         or case.last_try < first_strike + _last_chance(case.last_try, circuit, settings)
     ):
         return False
-    is_convicted = (
-        case.was_alone(circuit)
-        and strikes >= STRIKES_THAT_CONVICT
-        and not _may_be_chance(case, circuit, settings)
-    )
+    was_alone = case.was_alone(circuit)
+    if was_alone and _may_be_chance(case, circuit, settings):
+        return False
+    is_convicted = was_alone and strikes >= STRIKES_THAT_CONVICT
     return strikes >= settings.max_attempts or (
         is_convicted and case.redrives >= settings.max_attempts
     )
