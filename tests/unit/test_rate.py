@@ -298,6 +298,20 @@ def test_it_grows_while_it_is_used_and_nothing_waits() -> None:
     assert (grown.per_second, idle.per_second) == (FIRST * GROWTH, FIRST)
 
 
+@pytest.mark.parametrize(
+    ("outcomes", "grows"),
+    [((0, 10), True), ((0, 9), False), ((1, 60), False)],
+    ids=["all succeeded", "too few", "one failed"],
+)
+def test_while_the_circuit_is_not_closed_it_grows_with_a_batch_that_succeeded(
+    outcomes: tuple[int, int], grows: bool
+) -> None:
+    """With 60 letters in each of a consumer's few minutes up, more died in between than went back."""
+    rate = after(A_RATE, holding(), live=QUIET, is_closed=False, flaps=True, outcomes=(outcomes,))
+
+    assert known(rate).per_second == (GROWTH if grows else 1.0)
+
+
 def test_looks_that_follow_each_other_make_it_grow_no_faster_than_the_counts_are_old() -> None:
     rate = known(after(None, holding()))
 

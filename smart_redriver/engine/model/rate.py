@@ -281,6 +281,14 @@ class Look:
         is_over = (self.is_cleared or is_outage) and not self.is_at_risk
         return is_over and self.is_quiet and not self.flaps and bool(self.live)
 
+    @property
+    def shows_borne(self) -> bool:
+        """Whether a batch of some size succeeded, as far as is known.
+
+        If a consumer is up briefly, its canaries are whole batches, and it is down again before the circuit closes.
+        """
+        return any(not failed and tried >= FEWEST_TO_TELL for _, failed, tried in self.outcomes)
+
     def is_telling(self, rate: Rate) -> bool:
         """Whether letters went at the rate for long enough to show its effect."""
         return self.used >= min(TELLING, TELLING_SHARE * (self.at - rate.looked_at))
@@ -320,7 +328,8 @@ def _learned(rate: Rate, look: Look) -> Rate:
     if rate.is_congested:
         return _gone_on(_paid(rate, look.at))
     if not look.is_closed:
-        return _gone_on(_with_borne(rate, look.at) if _went_down(rate, look) else rate)
+        rate = _gone_on(_with_borne(rate, look.at) if _went_down(rate, look) else rate)
+        return _grown(rate, look) if look.shows_borne else rate
     if _fails_more(rate):
         return _congested(rate, look, is_ours=True)
     rate = _with_usual(rate, look, arrives)
