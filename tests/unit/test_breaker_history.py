@@ -34,6 +34,7 @@ from smart_redriver.engine.model.permit import (
     cool_down,
     cools_until,
     has_cooled_down,
+    is_flapping,
     restart_window,
 )
 from tests.unit.circuits import all_failed, all_succeeded, nothing_known
@@ -194,7 +195,7 @@ class History(RuleBasedStateMachine):
         if self.circuit.state is State.OPEN:
             lasts = cools_until(self.circuit, self.settings) - self.circuit.changed_at
             assert lasts <= timedelta(seconds=self.settings.max_cool_down_seconds)
-            assert lasts >= cool_down(1, self.settings, 0.0)
+            assert lasts >= cool_down(1, self.settings, 0.0, is_flapping=is_flapping(self.circuit))
 
     @invariant()
     def what_is_out_is_of_this_generation_and_known_by_its_id(self) -> None:

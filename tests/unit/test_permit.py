@@ -289,6 +289,14 @@ def test_a_quarter_of_the_cool_down_is_left_to_chance(opens: int, roll: float) -
     assert full * 0.75 - SECOND <= cool_down(opens, SETTINGS, roll) <= full
 
 
+@pytest.mark.parametrize(("roll", "share"), [(0.0, 0.5), (0.5, 0.75), (1.0, 1.0)])
+def test_half_of_it_is_left_to_chance_if_the_consumer_flaps(roll: float, share: float) -> None:
+    """Canaries half an hour apart kept in step with a consumer that was up for 5 of 30 minutes."""
+    longest = timedelta(seconds=SETTINGS.max_cool_down_seconds)
+
+    assert cool_down(100, SETTINGS, roll, is_flapping=True) == share * longest
+
+
 @given(st.integers(0, 100), ROLLS)
 def test_a_later_opening_never_cools_down_for_less(opens: int, roll: float) -> None:
     assert cool_down(opens, SETTINGS, roll) <= cool_down(opens + 1, SETTINGS, roll)

@@ -30,6 +30,7 @@ from smart_redriver.engine.model.permit import (
     Permit,
     cool_down,
     failures_beyond,
+    is_flapping,
     is_likely_up,
     is_up_briefly,
     restart_window,
@@ -215,7 +216,8 @@ def failed(
     opened = replace(circuit, consecutive_opens=opens)
     if is_up_briefly(circuit, now):
         opens = min(opens, LONGEST_WHILE_FLAPPING + failures_beyond(circuit))
-    return change_state(opened, State.OPEN, reason, now, cool_down(opens, settings, roll))
+    cools_for = cool_down(opens, settings, roll, is_flapping=is_flapping(circuit))
+    return change_state(opened, State.OPEN, reason, now, cools_for)
 
 
 def force(circuit: Circuit, state: State, reason: str, now: datetime) -> Circuit:

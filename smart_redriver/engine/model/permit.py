@@ -98,18 +98,22 @@ class Permit:
         return self.is_canary or self.is_probe
 
 
-def cool_down(consecutive_opens: int, settings: Settings, roll: float) -> timedelta:
+def cool_down(
+    consecutive_opens: int, settings: Settings, roll: float, *, is_flapping: bool = False
+) -> timedelta:
     """How long the circuit stays OPEN: it doubles with every consecutive opening up to the maximum, with jitter.
 
     Args:
         consecutive_opens: 1 for the first.
-        roll: uniform in [0, 1). A quarter of the time is left to chance, so that it can't fall into step with
-            a consumer that flaps.
+        roll: uniform in [0, 1). A quarter of the time is left to chance.
+        is_flapping: the consumer goes up and down. Half of the time is left to chance, so that canaries can't
+            fall into step with it.
 
     """
     doublings = min(max(0, consecutive_opens - 1), 32)
     seconds = min(settings.cool_down_seconds * 2**doublings, settings.max_cool_down_seconds)
-    return timedelta(seconds=round(seconds * (0.75 + roll / 4)))
+    chance = 0.5 if is_flapping else 0.25
+    return timedelta(seconds=round(seconds * (1 - chance + chance * roll)))
 
 
 def cause_cool_down(canaries: int, settings: Settings, roll: float) -> timedelta:
