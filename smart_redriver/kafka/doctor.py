@@ -25,6 +25,7 @@ from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.words import ago, span
 
 if TYPE_CHECKING:
+    from smart_redriver.kafka.engine.credentials import Account
     from smart_redriver.kafka.engine.records import Log
     from smart_redriver.oncall.deployment.session import Session
 
@@ -57,16 +58,15 @@ class Administration(Protocol):
 class KafkaAdministration:
     """See `Administration`, over confluent-kafka."""
 
-    def __init__(self, place: KafkaTopics) -> None:
+    def __init__(self, place: KafkaTopics, account: Account) -> None:
         from confluent_kafka.admin import AdminClient
 
-        from smart_redriver.engine.aws.clients import client
         from smart_redriver.kafka.engine.credentials import client_settings
 
         self._client = AdminClient(
             {
                 **place.client,
-                **client_settings(place, client),
+                **client_settings(place, account),
                 "bootstrap.servers": place.servers,
                 "log_level": 0,
             }
@@ -130,11 +130,11 @@ def check_cluster(session: Session) -> Iterator[Finding]:
     place = session.place.deployment.location
     assert isinstance(place, KafkaTopics), "read by this backend"  # noqa: S101 - a mistake of ours
     try:
-        log = session.connections.of(Clusters).of(place)
+        log = session.connections.of(Clusters).of(place, session.aws)
     except Refused as silent:
         yield wrong(str(silent), "Run it again once one answers.")
         return
-    yield from examine(place, log, KafkaAdministration(place))
+    yield from examine(place, log, KafkaAdministration(place, session.aws))
 
 
 def examine(place: KafkaTopics, log: Log, cluster: Administration) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
-from smart_redriver.engine.aws.state_table import DynamoDbClient, StateStore
+from smart_redriver.engine.aws.state_table import StateStore
 from smart_redriver.engine.config.backends import Stopped
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import FOR_MADE_QUEUES, FOR_SYNTH, Settings
@@ -22,6 +22,7 @@ from smart_redriver.engine.passes.ports import Journal, Tools
 from smart_redriver.engine.passes.redrive_pass import Rhythm, run_invocation
 from smart_redriver.engine.report import Outcome, Report
 from smart_redriver.kafka.engine.connection import DeadLetterTopic
+from smart_redriver.kafka.engine.credentials import Account
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.shelf import MOST_LETTERS
 from smart_redriver.kafka.sqlite import TABLE, SqliteTable
@@ -65,7 +66,7 @@ class Configuration:
             return None
         return SqliteTable.open(self.file, time.time, is_made=is_made)
 
-    def run(self, journal: Journal, pause: Callable[[float], None]) -> None:
+    def run(self, journal: Journal, pause: Callable[[float], None], account: Account) -> None:
         """See `ProcessFile`."""
         from smart_redriver.kafka.engine.client import KafkaLog
 
@@ -74,13 +75,13 @@ class Configuration:
             if (state := self.open_state(is_made=True)) is not None:
                 closing.callback(state.close)
             memory = StateStore(
-                state or _dynamodb(),
+                state or account.client("dynamodb"),
                 deployment.table_name,
                 deployment.queue_name,
                 names_within=deployment.names_within,
                 letters_within=deployment.letters_within,
             )
-            log = KafkaLog(topics)
+            log = KafkaLog(topics, account)
             name = state.identity() if state is not None else deployment.table_name
             connection = DeadLetterTopic(log, topics, _now, log.close, state=name)
             closing.callback(connection.close)
@@ -337,13 +338,6 @@ class ToldOnce:
 _STAYS = frozenset({"letter.held", "letter.stuck"})
 #: As many letters as the process may have in memory.
 _LETTERS_REMEMBERED = MOST_LETTERS
-
-
-def _dynamodb() -> DynamoDbClient:
-    from smart_redriver.engine.aws.clients import dynamodb_client
-
-    made: DynamoDbClient = dynamodb_client()
-    return made
 
 
 def _now() -> datetime:

@@ -43,7 +43,7 @@ class OneCluster(Clusters):
         super().__init__()
         self._log = log
 
-    def of(self, place: Any) -> Any:
+    def of(self, place: Any, account: Any) -> Any:
         return self._log
 
 

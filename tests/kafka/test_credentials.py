@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import time_machine
 from botocore.credentials import Credentials
+from confluent_kafka import KafkaError, KafkaException
 
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.kafka.engine import client
@@ -22,17 +23,16 @@ class Secrets:
     def __init__(self, text: str) -> None:
         self.text = text
 
-    def __call__(self, service):
+    def client(self, service):
         assert service == "secretsmanager"
         return self
+
+    def credentials(self):
+        return Credentials("AKID", "key")
 
     def get_secret_value(self, *, SecretId):  # noqa: N803 - boto3's name
         assert SecretId == SECRET
         return {"SecretString": self.text}
-
-
-def no_client(service):
-    raise AssertionError(service)
 
 
 def test_a_secret_is_a_user_and_a_password_over_tls():
@@ -75,15 +75,35 @@ def test_a_token_of_iam_is_a_signed_request_to_connect_that_ends_in_a_quarter_of
     assert ends == 1_795_608_000 + 900
 
 
-def test_without_credentials_no_token_is_made():
-    with pytest.raises(CallFailed) as failed:
-        iam_token("eu-west-1", None)
+class LoggedOut(Secrets):
+    def credentials(self):
+        return None
 
-    assert failed.value.code == "NoCredentialsError"
+
+def test_without_credentials_no_client_is_opened_and_no_token_is_waited_for():
+    """The process and the command waited ten seconds for a token, and reported a bug."""
+    with pytest.raises(CallFailed) as failed:
+        KafkaLog(place_at("127.0.0.1:1", iam_region="eu-west-1"), LoggedOut(""))
+
+    assert (failed.value.call, failed.value.code) == ("SignToken", "NoCredentialsError")
+
+
+def test_a_client_that_gets_no_token_in_time_is_a_failed_call(monkeypatch):
+    def give_up(_settings):
+        late = KafkaException(KafkaError(KafkaError.SASL_AUTHENTICATION_FAILED, "no token in time"))
+        raise SystemError("returned a result with an exception set") from late
+
+    monkeypatch.setattr(client, "Consumer", give_up)
+
+    with pytest.raises(CallFailed) as failed:
+        KafkaLog(place_at("127.0.0.1:1", iam_region="eu-west-1"), Secrets(""))
+
+    assert failed.value.call == "OpenClient"
+    assert "no token in time" in failed.value.detail
 
 
 def test_a_cluster_that_asks_for_neither_is_told_nothing():
-    assert client_settings(place_at("broker:9092"), no_client) == {}
+    assert client_settings(place_at("broker:9092"), Secrets("")) == {}
 
 
 @pytest.mark.parametrize("credentials", [{"secret": SECRET}, {"iam_region": "eu-west-1"}, {}])

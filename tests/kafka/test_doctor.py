@@ -61,7 +61,7 @@ def bench():
 
 @pytest.fixture
 def desk(tmp_path, monkeypatch):
-    monkeypatch.setattr("smart_redriver.kafka.doctor.KafkaAdministration", lambda _: Cluster())
+    monkeypatch.setattr("smart_redriver.kafka.doctor.KafkaAdministration", lambda *_: Cluster())
     return KafkaDesk(Bench(), tmp_path)
 
 

@@ -13,7 +13,7 @@ from moto import mock_aws
 
 from smart_redriver.engine.config.backends import Stopped
 from smart_redriver.kafka.process import Configuration
-from smart_redriver.oncall.deployment.aws import Aws
+from smart_redriver.oncall.deployment.aws import Aws, Caller, connect_as
 from smart_redriver.oncall.deployment.beside import Beside
 from smart_redriver.oncall.deployment.session import Connections, Session
 from smart_redriver.oncall.status.gathering import take_snapshot
@@ -31,12 +31,10 @@ def table(monkeypatch):
     for name, value in {
         "ACCESS_KEY_ID": "x",
         "SECRET_ACCESS_KEY": "x",
-        "REGION": "eu-west-1",
     }.items():
         monkeypatch.setenv(f"AWS_{name}", value)
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
     with mock_aws():
-        client = boto3.client("dynamodb")
+        client = boto3.client("dynamodb", "eu-west-1")
         client.create_table(
             TableName=TABLE,
             KeySchema=[{"AttributeName": "PK", "KeyType": "HASH"}],
@@ -46,22 +44,17 @@ def table(monkeypatch):
         yield client
 
 
-def connect(service: str) -> Any:
-    client: Any = boto3.client
-    return client(service)
-
-
 def test_the_process_keeps_its_state_there_and_the_command_finds_it(table, tmp_path, monkeypatch):
     bench = Bench()
     bench.die(*(f"m{n}" for n in range(12)))
     monkeypatch.setattr(
-        "smart_redriver.kafka.engine.client.KafkaLog", lambda _: Closable(bench.log)
+        "smart_redriver.kafka.engine.client.KafkaLog", lambda *_: Closable(bench.log)
     )
     file = tmp_path / "kafka.toml"
     file.write_text(FILE.replace('sqlite = "{state}"', f'dynamodb = "{TABLE}"'))
     out = io.StringIO()
     session = Session(
-        aws=Aws(Beside(file, connect)),
+        aws=Aws(Beside(file, connect_as(Caller(region="eu-west-1")))),
         terminal=Terminal(out=out, err=io.StringIO(), assume_yes=True),
         stack=str(file),
         clock=bench.clock.now,
@@ -85,7 +78,7 @@ def test_the_process_keeps_its_state_there_and_the_command_finds_it(table, tmp_p
 
         configuration = session.each_queue()[0].place.process
         assert isinstance(configuration, Configuration)
-        configuration.run(tell, pause)
+        configuration.run(tell, pause, session.aws.beside_no_file())
         snapshot = take_snapshot(session)
 
     assert Counter(bench.done) == Counter(b"m%d" % n for n in range(12))

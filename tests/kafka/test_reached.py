@@ -1,5 +1,6 @@
 """Brokers that do not answer: a sentence, soon, however many questions a command has, and an exit code that says so."""
 
+import json
 import socket
 import time
 from collections.abc import Iterator
@@ -8,13 +9,17 @@ import pytest
 
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.kafka.engine.client import KafkaLog
+from smart_redriver.kafka.engine.credentials import OwnAccount
 from smart_redriver.kafka.oncall import topics
 from smart_redriver.kafka.oncall.topics import Clusters
+from smart_redriver.oncall.deployment.aws import Aws
+from smart_redriver.oncall.deployment.beside import Beside
 from smart_redriver.oncall.deployment.session import Connections
 from smart_redriver.oncall.terminal.exits import Refused
 from tests.kafka.bench import Bench
 from tests.kafka.conftest import place_at
-from tests.kafka.desk import KafkaDesk
+from tests.kafka.desk import FILE, KafkaDesk
+from tests.kafka.test_credentials import SECRET, Secrets
 
 
 @pytest.fixture
@@ -86,8 +91,35 @@ def test_brokers_that_are_back_are_found_by_a_console_that_stays(monkeypatch):
     clusters, place = Clusters(), place_at("127.0.0.1:1")
     for now[0] in (0.0, topics.PATIENCE - 1):
         with pytest.raises(Refused, match="down"):
-            clusters.of(place)
+            clusters.of(place, OwnAccount())
     now[0] = topics.PATIENCE + 1
 
-    assert isinstance(clusters.of(place), KafkaLog)
+    assert isinstance(clusters.of(place, OwnAccount()), KafkaLog)
     clusters.close()
+
+
+def test_each_cluster_is_reached_as_the_session_is_logged_in_there_whatever_its_queues_are_called(
+    monkeypatch, tmp_path
+):
+    """Two homes with a queue of one name shared the first one's cluster, reached with the environment's credentials."""
+    monkeypatch.setattr(KafkaLog, "reach", lambda *_: None)
+    clusters = Clusters()
+    logs, asked = [], []
+    for number in range(2):
+        file = tmp_path / f"{number}.toml"
+        place = place_at(f"127.0.0.1:{number + 1}", secret=SECRET)
+        client = Secrets(json.dumps({"username": "me", "password": f"{number}"}))
+        text = FILE.format(state=tmp_path / "state").replace(
+            'servers = "broker:9092"', f'servers = "{place.servers}"\nsecret = "{SECRET}"'
+        )
+        file.write_text(text)
+
+        def connect(service, number=number, client=client):
+            asked.append((number, service))
+            return client
+
+        logs.append(clusters.of(place, Aws(Beside(file, connect))))
+    clusters.close()
+
+    assert logs[0] is not logs[1]
+    assert asked == [(0, "secretsmanager"), (1, "secretsmanager")]

@@ -91,8 +91,13 @@ class ProcessFile(Protocol):
         """
         ...
 
-    def run(self, journal: Callable[..., None], pause: Callable[[float], None]) -> None:
-        """Run passes until `pause` raises Stopped. Raises CallFailed if there is no state."""
+    def run(
+        self, journal: Callable[..., None], pause: Callable[[float], None], account: Any
+    ) -> None:
+        """Run passes until `pause` raises Stopped. `account` is AWS as the caller is logged in there.
+
+        Raises CallFailed if there is no state.
+        """
         ...
 
 

@@ -24,7 +24,7 @@ from confluent_kafka import (
 )
 
 from smart_redriver.engine.errors import CONTENT_FAULTS, CallFailed
-from smart_redriver.kafka.engine.credentials import MakeClient, client_settings
+from smart_redriver.kafka.engine.credentials import Account, OwnAccount, client_settings
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.records import NewRecord, Partition, Position, Reading, Record
 
@@ -81,28 +81,31 @@ def failed_call(call: str, error: KafkaError, topic: str = "") -> CallFailed:
     return CallFailed(call, name, detail)
 
 
-def _client(service: str) -> Any:
-    from smart_redriver.engine.aws.clients import client
-
-    return client(service)
-
-
 @contextmanager
 def _naming(call: str, topic: str = "") -> Iterator[None]:
     try:
         yield
-    except KafkaException as raised:
-        raise failed_call(call, raised.args[0], topic) from raised
+    except (KafkaException, SystemError) as raised:
+        raise failed_call(call, _error_in(raised), topic) from raised
+
+
+def _error_in(raised: KafkaException | SystemError) -> KafkaError:
+    """The client's error. If it reports another error while it raises, the first is the cause of a SystemError."""
+    first = raised if isinstance(raised, KafkaException) else raised.__cause__
+    if not isinstance(first, KafkaException):
+        raise raised
+    error: KafkaError = first.args[0]
+    return error
 
 
 class KafkaLog:
     """See `Log`. Partitions are assigned, not subscribed to: the lease says who is at work, and no join is needed."""
 
     @_naming("OpenClient")
-    def __init__(self, place: KafkaTopics, make_client: MakeClient | None = None) -> None:
+    def __init__(self, place: KafkaTopics, account: Account | None = None) -> None:
         self._settings: dict[str, Any] = {
             **place.client,
-            **client_settings(place, make_client or _client),
+            **client_settings(place, account or OwnAccount()),
             "bootstrap.servers": place.servers,
             # The client raises what it would print, or tries again.
             "log_level": 0,
@@ -278,16 +281,14 @@ class KafkaLog:
     def _flush(self) -> CallFailed | None:
         """Wait for answers. Returns the error that ended the producer for good, if any; there is a new producer then.
 
-        librdkafka raises such an error among the answers. If the next answer then fails, the error is its cause.
+        librdkafka raises such an error among the answers.
         """
         try:
             self._producer.flush(WRITE_PATIENCE + PATIENCE)
         except (KafkaException, SystemError) as raised:
-            fatal = raised if isinstance(raised, KafkaException) else raised.__cause__
-            if not isinstance(fatal, KafkaException):
-                raise
+            failed = failed_call("Produce", _error_in(raised))
             self._producer = self._new_producer()
-            return failed_call("Produce", fatal.args[0])
+            return failed
         return None
 
     def close(self) -> None:

@@ -5,24 +5,53 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from smart_redriver.engine.aws.clients import naming
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.kafka.engine.place import KafkaTopics
 
-MakeClient = Callable[[str], Any]
+
+class Account(Protocol):
+    """AWS, as a person or a process is logged in there."""
+
+    def client(self, service: str) -> Any:
+        """A client of a service, by botocore's name for it."""
+        ...
+
+    def credentials(self) -> Any:
+        """Botocore's credentials; None if there are none."""
+        ...
+
+
+class OwnAccount:
+    """See `Account`, as the environment says."""
+
+    def client(self, service: str) -> Any:
+        """See `Account`."""
+        from smart_redriver.engine.aws.clients import client
+
+        return client(service)
+
+    def credentials(self) -> Any:
+        """See `Account`."""
+        import botocore.session
+
+        return botocore.session.Session().get_credentials()
+
 
 #: Seconds that an IAM token is valid: the longest that MSK accepts.
 #: https://github.com/aws/aws-msk-iam-sasl-signer-python
 _LASTS = 900
 
 
-def client_settings(place: KafkaTopics, make_client: MakeClient) -> dict[str, Any]:
-    """Return librdkafka's credentials. `make_client` makes a boto3 client by its service. Raises CallFailed."""
+def client_settings(place: KafkaTopics, account: Account) -> dict[str, Any]:
+    """Return librdkafka's credentials. Raises CallFailed.
+
+    A token is made here, too: librdkafka would wait ten seconds for one, and not say why there is none.
+    """
     if place.secret:
-        user, password = _read_secret(place.secret, make_client)
+        user, password = _read_secret(place.secret, account)
         return {
             "security.protocol": "SASL_SSL",
             "sasl.mechanism": "SCRAM-SHA-512",
@@ -31,29 +60,24 @@ def client_settings(place: KafkaTopics, make_client: MakeClient) -> dict[str, An
         }
     if place.iam_region:
         region = place.iam_region
+        iam_token(region, account.credentials())
         return {
             "security.protocol": "SASL_SSL",
             "sasl.mechanism": "OAUTHBEARER",
-            "oauth_cb": lambda _: iam_token(region, _credentials()),
+            "oauth_cb": lambda _: iam_token(region, account.credentials()),
         }
     return {}
 
 
-def _read_secret(secret: str, make_client: MakeClient) -> tuple[str, str]:
+def _read_secret(secret: str, account: Account) -> tuple[str, str]:
     call = "GetSecretValue"
     with naming(call):
-        answer = make_client("secretsmanager").get_secret_value(SecretId=secret)
+        answer = account.client("secretsmanager").get_secret_value(SecretId=secret)
     try:
         read = json.loads(answer["SecretString"])
         return str(read["username"]), str(read["password"])
     except (KeyError, TypeError, ValueError):
         raise CallFailed(call, "NotASecret", "username and password, as JSON") from None
-
-
-def _credentials() -> Any:
-    import botocore.session
-
-    return botocore.session.Session().get_credentials()
 
 
 def iam_token(region: str, credentials: Any) -> tuple[str, float]:

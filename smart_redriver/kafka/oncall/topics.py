@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from threading import Lock
@@ -24,6 +25,7 @@ from smart_redriver.oncall.terminal.words import letters as letters_in_words
 
 if TYPE_CHECKING:
     from smart_redriver.engine.wiring import Connection
+    from smart_redriver.kafka.engine.credentials import Account
     from smart_redriver.kafka.engine.records import Log
     from smart_redriver.kafka.oncall.people import PeoplesLetters, PeoplesLot, Topics
     from smart_redriver.oncall.deployment.session import Session
@@ -41,25 +43,28 @@ class Clusters:
 
     def __init__(self) -> None:
         self._known: dict[str, Any] = {}
+        self._accounts: dict[str, Account] = {}
         self._silent: dict[str, tuple[float, Refused]] = {}
         self._lock = Lock()
 
-    def of(self, place: KafkaTopics) -> Log:
-        """The log. Raises Refused if the client is missing or no broker answers.
+    def of(self, place: KafkaTopics, account: Account) -> Log:
+        """The log, with credentials of the latest `account`. Raises Refused if no client is there or no broker answers.
 
         Other calls at the same time, or soon after, do not wait for the brokers again.
         """
+        key = place.encode()
         with self._lock:
-            since, refused = self._silent.get(place.name, (0.0, None))
+            self._accounts[key] = account
+            since, refused = self._silent.get(key, (0.0, None))
             if refused is not None and time.monotonic() < since + PATIENCE:
                 raise refused
-            if place.name not in self._known:
+            if key not in self._known:
                 try:
-                    self._known[place.name] = _open(place)
+                    self._known[key] = _open(place, _Latest(self._accounts, key))
                 except Refused as refused:
-                    self._silent[place.name] = (time.monotonic(), refused)
+                    self._silent[key] = (time.monotonic(), refused)
                     raise
-            log: Log = self._known[place.name]
+            log: Log = self._known[key]
             return log
 
     def close(self) -> None:
@@ -69,7 +74,21 @@ class Clusters:
                 self._known.popitem()[1].close()
 
 
-def _open(place: KafkaTopics) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Latest:
+    """The account of the latest session with a place: a person whose login had expired may have logged in since."""
+
+    accounts: Mapping[str, Account]
+    key: str
+
+    def client(self, service: str) -> Any:
+        return self.accounts[self.key].client(service)
+
+    def credentials(self) -> Any:
+        return self.accounts[self.key].credentials()
+
+
+def _open(place: KafkaTopics, account: Account) -> Any:
     try:
         from smart_redriver.kafka.engine.client import KafkaLog
     except ImportError as missing:
@@ -77,7 +96,7 @@ def _open(place: KafkaTopics) -> Any:
             f"This queue is a topic of Kafka, and confluent-kafka can't be used here ({missing}): install "
             "smart-redriver[oncall,kafka], the package with these extras."
         ) from missing
-    log = KafkaLog(place)
+    log = KafkaLog(place, account)
     try:
         log.reach(PATIENCE)
     except CallFailed as failed:
@@ -96,7 +115,9 @@ def topics_of(session: Session) -> TopicStore:
     place = session.place.deployment.location
     assert isinstance(place, KafkaTopics), "read by this backend"  # noqa: S101 - a mistake of ours
     clusters = session.connections.of(Clusters)
-    return TopicStore(place, lambda: clusters.of(place), session.clock, lambda: session.store)
+    return TopicStore(
+        place, lambda: clusters.of(place, session.aws), session.clock, lambda: session.store
+    )
 
 
 class TopicStore:

@@ -122,6 +122,15 @@ class Aws:
             raise Misused("There is no other home from here.")
         return Aws(go(home))
 
+    def credentials(self) -> Any:
+        """The caller's credentials; None if there are none."""
+        look = getattr(self._connect, "credentials", None)
+        return look() if look else None
+
+    def beside_no_file(self) -> Aws:
+        """The same account, whatever state the file of `--stack` names."""
+        return Aws(getattr(self._connect, "connect", self._connect))
+
     @property
     def region(self) -> str | None:
         """The Region that the clients call; None before there is a client."""
@@ -183,6 +192,10 @@ class _Connecting:
         import botocore.session
 
         return botocore.session.Session(profile=self.caller.profile)
+
+    def credentials(self) -> Any:
+        """Botocore's credentials; None if there are none."""
+        return self._session.get_credentials()
 
     def again(self) -> _Connecting:
         """The same, but looks for credentials again."""

@@ -54,15 +54,23 @@ class Beside:
 
     def __call__(self, service: str) -> Any:
         """See `Connect`. Raises Misused."""
+        process = read_file(self.file)
+        if service in process.deployment.location.services:
+            return self.connect(service)
         if service not in _OF_THE_STATE:
             return _not_on_aws("no stack is deployed: a process runs the passes")
         try:
-            state = read_file(self.file).open_state()
+            state = process.open_state()
         except CallFailed as failed:
             return _Absent(partial(_no_state, self.file, failed))
         if state is None:
             return self.connect(service)
         return state if service == "dynamodb" else _not_on_aws("the state is a file")
+
+    def credentials(self) -> Any:
+        """The caller's credentials; None if there are none."""
+        look = getattr(self.connect, "credentials", None)
+        return look() if look else None
 
     def again(self) -> Beside:
         """The same, but looks for credentials again."""

@@ -97,7 +97,7 @@ def run_forever(session: Session, file: Path) -> Exit:
                 raise Stopped
 
         try:
-            process.run(tell, pause)
+            process.run(tell, pause, session.aws.beside_no_file())
         except CallFailed as failed:
             if failed.call != OPEN_STATE:
                 raise
