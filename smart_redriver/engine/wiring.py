@@ -23,6 +23,7 @@ from smart_redriver.engine.passes.ports import DeadLetters as DeadLettersPort
 from smart_redriver.engine.passes.ports import (
     Journal,
     Memory,
+    NotedMemory,
     QueueMetricsReader,
     Reports,
     Source,
@@ -53,7 +54,7 @@ class Connection(Protocol):
 
     @property
     def workers(self) -> int: ...
-    def parts(self, memory: Memory, clock: Callable[[], datetime]) -> Parts:
+    def parts(self, memory: NotedMemory, clock: Callable[[], datetime]) -> Parts:
         """Return the parts for one pass; `memory` is the state table's."""
         ...
 

@@ -210,7 +210,6 @@ class Process:
         self._looked_at: datetime | None = None
         self._gives_way_until: datetime | None = None
         self._has_told_what_it_found = False
-        self._noted: Mapping[str, Any] = {}
         self._owner = str(uuid4())
 
     def run(self) -> None:
@@ -249,31 +248,9 @@ class Process:
     def _tell_failed(self, failed: CallFailed) -> None:
         self._journal("call.failed", call=failed.call, code=failed.code, detail=failed.detail)
 
-    def _take_over(self) -> None:
-        """Know what another process has left out. A failure is logged: the ledger shows it later, or time does."""
-        try:
-            _, note = self._notes.load_pass() or (None, {})
-            if note != self._noted:
-                self._connection.take_over(note, self._memory)
-                self._noted = note
-        except CallFailed as failed:
-            self._tell_failed(failed)
-
-    def _note_for_next(self, now: datetime) -> None:
-        note = self._connection.note_for_next()
-        if note != self._noted:
-            self._notes.save_pass(note, now)
-            self._noted = note
-
-    @property
-    def _notes(self) -> StateStore:
-        """The store of the note for a process that follows: no topic's name has a "#"."""
-        return self._memory.of("#out")
-
     def _invocation(self) -> None:
         if not self._has_told_what_it_found:
             self._tell_what_it_found()
-        self._take_over()
         tools = Tools(
             **self._connection.parts(self._memory, self._clock),
             journal=self._journal,
@@ -309,7 +286,6 @@ class Process:
             return  # the holder of the lease reports
         try:
             self._memory.save_pass(report.to_json(), now)
-            self._note_for_next(now)
         except CallFailed as failed:
             self._tell_failed(failed)
 

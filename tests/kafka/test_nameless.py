@@ -152,10 +152,9 @@ def test_a_doubt_goes_on_with_the_next_process():
         bench.clock.advance(10)
         bench.run_pass(initial_window=11)
         bench.work()
-    note, memory = bench._process.note_for_next(), bench.memory()
     bench.clock.advance(1)
 
-    bench.process().take_over(note, memory)
+    bench.process()
     reports = [bench.run_pass() for _ in range(3)]
 
     assert sum(one.heard["succeeded"] for one in reports) <= 1  # the one that went last
@@ -165,18 +164,16 @@ def test_a_later_note_takes_back_what_an_earlier_one_was_sure_of():
     bench = Bench(headers_of_death=nameless, keeps_headers=False, order="none")
     bench.die("bad", *GOOD)
     bench.run_pass()
-    sure, memory = bench._process.note_for_next(), bench.memory()
+    (_, sure) = bench.memory().of("#out").load_pass() or (None, {})
     bench.clock.advance(1)
     stands_by = DeadLetterTopic(bench.log, bench.place, bench.clock.now)
-    stands_by.take_over(sure, memory)
+    stands_by.parts(bench.memory(), bench.clock.now)
     bench.work(bad)
     while bench.waiting:
         bench.clock.advance(10)
         bench.run_pass(initial_window=11)
         bench.work()
-    doubtful = bench._process.note_for_next()
 
-    stands_by.take_over(doubtful, memory)
     reports = [bench.run_pass(process=stands_by) for _ in range(3)]
 
     assert all(sure["out"].values())

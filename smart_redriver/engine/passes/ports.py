@@ -6,7 +6,7 @@ these protocols.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
@@ -154,6 +154,14 @@ class Memory(Ledger, Protocol):
     def save_circuit(self, circuit: Circuit) -> Circuit | None: ...
     def load_hint(self) -> Hint | None: ...
     def save_hint(self, hint: Hint) -> Hint | None: ...
+
+
+class NotedMemory(Memory, Protocol):
+    """A memory in which a pass leaves a note for the next."""
+
+    def of(self, queue: str) -> NotedMemory: ...
+    def save_pass(self, report: Mapping[str, Any], at: datetime) -> None: ...
+    def load_pass(self) -> tuple[datetime, Mapping[str, Any]] | None: ...
 
 
 @dataclass(frozen=True, kw_only=True)

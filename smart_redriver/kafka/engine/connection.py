@@ -13,7 +13,7 @@ from smart_redriver.engine.errors import CallFailed, EntryFault
 from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, Letter, RedriveMetadata
 from smart_redriver.engine.messages.outgoing import Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts
-from smart_redriver.engine.passes.ports import Memory, Tools
+from smart_redriver.engine.passes.ports import Memory, NotedMemory, Tools
 from smart_redriver.engine.wiring import Parts
 from smart_redriver.kafka.engine.dead_letters import DeadLetters, ParkingLot, deliver, facts_of
 from smart_redriver.kafka.engine.letters import Dead, with_header
@@ -23,6 +23,9 @@ from smart_redriver.kafka.engine.queue_metrics import TopicMetricsReader
 from smart_redriver.kafka.engine.records import Log, NewRecord
 from smart_redriver.kafka.engine.shapes import Message
 from smart_redriver.kafka.engine.shelf import Shelf
+
+#: The name under which the note for a process that follows is kept: no topic's name has a "#".
+_OUT = "#out"
 
 
 class TopicSource:
@@ -158,6 +161,9 @@ class DeadLetterTopic:
         self._outcomes = Outcomes(log, self._shelf, place, clock)
         self._metrics_reader = TopicMetricsReader(log, self._shelf, place, clock)
         self._close = close
+        self._noted: Mapping[str, Any] = {}
+        self._notes: NotedMemory | None = None
+        self._failed: list[CallFailed] = []
 
     def found(self) -> Found:
         """See what there is before the first pass. Raises CallFailed."""
@@ -176,18 +182,11 @@ class DeadLetterTopic:
         """Whether redriven messages are out."""
         return self._outcomes.has_some_out
 
-    def note_for_next(self) -> dict[str, Any]:
-        """See `Outcomes`."""
-        return self._outcomes.note_for_next()
-
-    def take_over(self, note: Mapping[str, Any], memory: Memory) -> None:
-        """See `Outcomes`."""
-        self._outcomes.take_over(note, memory)
-
-    def parts(self, memory: Memory, clock: Callable[[], datetime]) -> Parts:
+    def parts(self, memory: NotedMemory, clock: Callable[[], datetime]) -> Parts:
         """Adapters over the log."""
         log, shelf, place = self._log, self._shelf, self._place
         watched: Memory = WatchedMemory(memory, self._outcomes)
+        self._take_over(memory)
         self._metrics_reader.look()
         return {
             "dead_letters": DeadLetters(shelf, place, clock, self._outcomes.copy_has_left),
@@ -210,14 +209,39 @@ class DeadLetterTopic:
 
     def after_pass(self, tools: Tools, kept: Container[str]) -> None:  # noqa: ARG002
         """Settle. A failure is logged in the journal, and the work is done after the next pass."""
-        for failed in self.settle(tools.clock()):
+        now = tools.clock()
+        for failed in (*self._failed, *self.settle(now), *self._note_for_next(now)):
             tools.tell_failed(failed)
+        self._failed.clear()
 
     def settle(self, now: datetime) -> list[CallFailed]:
         """Move the positions, and look at the group's progress. Returns failures."""
         failed = self._shelf.settle(now)
         self._metrics_reader.look()
         return failed
+
+    def _take_over(self, memory: NotedMemory) -> None:
+        """Know what another process has left out. After a failure, the ledger shows it later, or time does."""
+        self._notes = memory.of(_OUT)
+        try:
+            _, note = self._notes.load_pass() or (None, {})
+            if note != self._noted:
+                self._outcomes.take_over(note, memory)
+                self._noted = note
+        except CallFailed as failed:
+            self._failed.append(failed)
+
+    def _note_for_next(self, now: datetime) -> list[CallFailed]:
+        """Leave a note for the next process, unless another one is at work. Returns failures."""
+        note = self._outcomes.note_for_next()
+        if self._notes is None or not self._outcomes.is_at_work or note == self._noted:
+            return []
+        try:
+            self._notes.save_pass(note, now)
+        except CallFailed as failed:
+            return [failed]
+        self._noted = note
+        return []
 
     def close(self) -> None:
         """Let go of the cluster."""

@@ -19,6 +19,7 @@ from typing import Any
 
 from smart_redriver.engine.errors import EntryFault
 from smart_redriver.engine.messages.letter import RedriveMetadata
+from smart_redriver.engine.model.circuit import Lease
 from smart_redriver.engine.passes.ports import Known, Memory
 from smart_redriver.engine.reports.outcomes import (
     MAX_FIRST_LINE,
@@ -82,6 +83,8 @@ class Outcomes:
         #: What the process before had noted as out, and whether it was sure: see `Out`.
         self._noted: Mapping[str, bool] = {}
         self._began_at = clock()
+        #: Whether this process has the lease. Without it, it doesn't know what is out.
+        self.is_at_work = False
 
     @property
     def has_some_out(self) -> bool:
@@ -260,6 +263,12 @@ class WatchedMemory:
     def of(self, queue: str) -> Any:
         """The same for another source topic."""
         return WatchedMemory(self._memory.of(queue), self._outcomes)
+
+    def acquire_lease(self, lease: Lease, now: datetime) -> bool:
+        """Acquire the lease, and note whether that succeeded. Raises CallFailed."""
+        self._outcomes.is_at_work = False
+        self._outcomes.is_at_work = self._memory.acquire_lease(lease, now)
+        return self._outcomes.is_at_work
 
     def read_ledger(self, message_ids: Iterable[str]) -> Known:
         """Read the ledger's items, and note them for the outcomes. Raises CallFailed."""
