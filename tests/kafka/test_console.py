@@ -36,6 +36,18 @@ def test_the_page_shows_status_causes_letters_and_one_of_them(page, desk):
     assert letter["message"]["body"] == "a"
 
 
+@pytest.mark.parametrize("path", ["", "/log"])
+def test_the_page_finds_a_letter_by_its_place_as_the_command_does(page, desk, path):
+    """It refused the place, and said that the digest may be left out."""
+    desk.bench.die("a", keys=["k"])
+    (peeked,) = page.get("/api/queues/orders/peek")["letters"]
+    place, _, _ = peeked["message_id"].rpartition("-")
+
+    found = page.get(f"/api/queues/orders/letters/{place}{path}")
+
+    assert found == page.get(f"/api/queues/orders/letters/{peeked['message_id']}{path}")
+
+
 def test_letters_are_sent_back_from_the_page_after_a_question(page, desk):
     desk.bench.die("a", "b")
     ids = {one["body"]: one["message_id"] for one in page.get("/api/queues/orders/peek")["letters"]}

@@ -25,6 +25,7 @@ from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import read_filter
 from smart_redriver.oncall.letters.edit_form import fingerprint_of_json
 from smart_redriver.oncall.letters.failures import log_place
+from smart_redriver.oncall.letters.look import full_ids
 from smart_redriver.oncall.letters.presentation import entry_to_json, why_held, why_parked
 from smart_redriver.oncall.status.gathering import AT_ONCE, log_link, take_snapshot
 from smart_redriver.oncall.status.page import facts_of
@@ -204,8 +205,7 @@ def peeked(session: Session, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def letter(session: Session, message_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """One letter: its history, its last failure, its content."""
-    wanted = Wanted(look=given.get("look", 100))
-    told = _told(session, lambda: show(session, message_id, wanted))
+    told = _shown(session, message_id, Wanted(look=given.get("look", 100)))
     ledger, failure, message = told["ledger"], told["failure"], told["message"]
     if ledger:
         held, parked = ledger["held_until"], ledger["parked_at"]
@@ -220,13 +220,19 @@ def letter(session: Session, message_id: str, given: Mapping[str, Any]) -> dict[
 
 
 def consumer_log(session: Session, message_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The consumer's log about a letter, as in `redrive show --logs`. Receives no letter."""
+    """The consumer's log about a letter, as in `redrive show --logs`. Receives no letter if the id is complete."""
     wanted = Wanted(look=0, logs=True, log_group=given.get("log_group"))
-    told = _told(session, lambda: show(session, message_id, wanted))
+    told = _shown(session, message_id, wanted)
     if log := told["log"]:
         for line in log["lines"]:
             line["text"] = _cut(line["text"])
     return {"log": told["log"], "warnings": told["warnings"]}
+
+
+def _shown(session: Session, message_id: str, wanted: Wanted) -> dict[str, Any]:
+    """What `redrive show` tells of a letter, by an id that may be incomplete."""
+    (full,) = full_ids(session, [message_id])
+    return _told(session, lambda: show(session, full, wanted))
 
 
 def _cut(text: str) -> str:
