@@ -93,11 +93,15 @@ class Configuration:
     @classmethod
     def read(cls, tables: Mapping[str, Any]) -> Self:
         """Raises SettingsError listing every fault."""
+        # A table at a wrong place may hold a password.
         faults = [
-            Fault(setting=name, seen=tables[name], accepted=f"the tables {', '.join(_TABLES)}")
+            Fault(
+                setting=name,
+                seen=type(tables[name]).__name__,
+                accepted=f"the tables {', '.join(_TABLES)}",
+            )
             for name in sorted(tables.keys() - set(_TABLES))
         ]
-        # A list of tables may hold a password.
         faults += [
             Fault(setting=name, seen=type(tables[name]).__name__, accepted=f"one table, [{name}]")
             for name in _TABLES
@@ -169,7 +173,7 @@ def _refusal(settings: Mapping[str, Any]) -> str | None:
     try:
         Producer({**settings, **_OUR_PRODUCER})
         Consumer({**settings, **_OUR_CONSUMER}).close()
-    except TypeError as refused:
+    except (TypeError, ValueError) as refused:
         return str(refused)
     except KafkaException as refused:
         error: KafkaError = refused.args[0]

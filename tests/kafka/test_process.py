@@ -338,6 +338,7 @@ def test_the_file_says_where_and_how(tmp_path):
         ({"kafka": KAFKA, "state": STATE, "kafak": {}}, {"kafak"}),
         ({"kafka": KAFKA | {"topics": ["orders.DLT"]}, "state": STATE}, {"dead_letters"}),
         ({"kafka": KAFKA | {"parked": "orders"}, "state": STATE}, {"parked"}),
+        ({"kafka": KAFKA | {"held": ".."}, "state": STATE}, {"held"}),
         ({"kafka": KAFKA | {"servers": "broker"}, "state": STATE}, {"servers"}),
         (
             {"kafka": KAFKA | {"consumer_group": "redrive-orders"}, "state": STATE},
@@ -386,12 +387,20 @@ def test_a_setting_that_there_is_not_is_told_with_what_was_given():
 
 
 def test_a_password_is_in_no_fault():
-    kafka = KAFKA | {"client": {"sasl.password": "secret", "acks": "0"}}
+    """It was in one for a table that was called `[client]`, or a password right under `[kafka]`."""
+    client = {"sasl.password": "hunter2", "acks": "0"}
+    kafka = KAFKA | {"client": client}
 
-    for told in (kafka, [kafka]):
+    for told in (
+        {"kafka": kafka},
+        {"kafka": [kafka]},
+        {"kafka": KAFKA, "client": client},
+        {"kafka": KAFKA | client},
+        {"kafka": KAFKA | {"client": [client]}},
+    ):
         with pytest.raises(SettingsError) as error:
-            Configuration.read({"kafka": told, "state": STATE})
-        assert "secret" not in str(error.value)
+            Configuration.read({"state": STATE, **told})
+        assert "hunter2" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -407,6 +416,9 @@ def test_a_password_is_in_no_fault():
         ({"receive.message.max.bytes": 1000}, ["receive.message.max.bytes"]),
         ({"max.poll.interval.ms": 5, "client.rack": "a"}, ["max.poll.interval.ms"]),
         ({"max.in.flight.requests.per.connection": 9}, ["max.in.flight.requests.per.connection"]),
+        ({"throttle_cb": 3}, ["throttle_cb"]),
+        ({"ssl.ca.location": ["ca.pem"]}, ["ssl.ca.location"]),
+        ({"sasl": {"password": "hunter2"}}, ["sasl"]),
     ],
 )
 def test_a_setting_that_librdkafka_refuses_is_named_when_the_file_is_read(client, named):

@@ -226,9 +226,13 @@ class _Reader:
     def client(self) -> dict[str, str]:
         value = self._table.get("client", {})
         if not isinstance(value, dict):
-            return self._fault("client", value, "a table of librdkafka's settings", {})
+            seen = type(value).__name__  # it may hold a password
+            return self._fault("client", seen, "a table of librdkafka's settings", {})
         if ours := sorted(OURS & value.keys()):
             return self._fault("client", ", ".join(ours), "none that the re-driver sets itself", {})
+        # Of a list or table, and of a callback of the Python client, text would be made. A value may be a password.
+        if unfit := [name for name, one in value.items() if not isinstance(one, str | int | float)]:
+            return self._fault("client", ", ".join(unfit), "text, numbers, true and false", {})
         return {name: _setting(one) for name, one in value.items()}
 
     def check_credentials(self, client: Mapping[str, str]) -> None:
@@ -239,7 +243,9 @@ class _Reader:
     def check_names(self) -> None:
         known = {one.name for one in fields(KafkaTopics)} - {"time_to_fail"}
         for name in sorted(self._table.keys() - known - {"time_to_fail_seconds"}):
-            self._fault(name, self._table[name], "nothing: there is no such setting", None)
+            # A setting of librdkafka may have come here, such as a password.
+            seen = type(self._table[name]).__name__
+            self._fault(name, seen, "nothing: there is no such setting", None)
 
     def _fault(self, name: str, seen: object, accepted: str, instead: T) -> T:
         self.faults.append(Fault(setting=name, seen=seen, accepted=accepted))

@@ -23,7 +23,7 @@ from typing import Any
 from smart_redriver.kafka.engine.records import Header, NewRecord, bytes_of
 
 #: https://kafka.apache.org/documentation/ : a topic's legal characters, and how long its name may be.
-TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+TOPIC = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}")
 
 _LARGEST = 2**63 - 1
 _DIGITS = re.compile(rb"[0-9]{1,19}")
