@@ -11,7 +11,7 @@ import pytest
 from smart_redriver.engine.config.settings import Mode
 from smart_redriver.engine.messages.letter import RedriveMetadata
 from smart_redriver.kafka.engine.letters import HELD_HEADER
-from smart_redriver.kafka.engine.records import NewRecord, Partition
+from smart_redriver.kafka.engine.records import UNREADABLE, NewRecord, Partition
 from tests.kafka.bench import Bench
 
 QUICK: dict[str, Any] = {"max_attempts": 1, "last_chance_seconds": 0, "base_delay_seconds": 0}
@@ -34,6 +34,21 @@ def test_dead_letters_go_back_and_succeed_and_nothing_waits(bench):
     assert Counter(bench.done) == Counter(f"m{n}".encode() for n in range(20))
     assert not bench.waiting
     assert bench.parked == []
+
+
+def test_a_letter_whose_headers_can_t_be_read_is_parked_as_it_is_and_holds_up_none(bench):
+    unreadable = NewRecord(topic="orders.DLT", key=b"k", value=b"x", headers=(UNREADABLE,))
+    bench.log.write([unreadable])
+    bench.die("a", keys=["k"])
+
+    bench.live()
+
+    parked = [fields for event, fields in bench.events if event == "letter.parked"]
+    assert [one["reason"] for one in parked] == ["INCOMPLETE"]
+    (record,) = bench.log.in_topic("orders.DLT.parked")
+    assert (record.key, record.value, record.headers[0]) == (b"k", b"x", UNREADABLE)
+    assert bench.done == [b"a"]
+    assert not bench.waiting
 
 
 @pytest.mark.parametrize("topic", ["shop.orders.v1", "o" * 249])

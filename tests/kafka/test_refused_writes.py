@@ -1,4 +1,4 @@
-"""The log where a broker refuses what is written: librdkafka's mock cluster, told what to answer."""
+"""The log where a broker refuses what is written, or has what no client reads: librdkafka's mock cluster."""
 
 import ctypes
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, Producer, cimpl
 
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.kafka.engine.client import KafkaLog
-from smart_redriver.kafka.engine.records import NewRecord, Partition, Position
+from smart_redriver.kafka.engine.records import UNREADABLE, NewRecord, Partition, Position
 from tests.kafka.conftest import place_at
 
 #: https://kafka.apache.org/protocol#protocol_api_keys
@@ -27,15 +27,35 @@ class MockCluster:
 
     def answer(self, request: int, *codes: int) -> None:
         """Answer the next requests of a kind with these errors; Python's client has no name for that."""
-        librdkafka = ctypes.CDLL(cimpl.__file__)
+        librdkafka, handle = self._librdkafka()
         librdkafka.rd_kafka_handle_mock_cluster.restype = ctypes.c_void_p
-        handle = ctypes.c_void_p.from_address(id(self._owner) + object.__basicsize__)
         librdkafka.rd_kafka_mock_push_request_errors_array(
             ctypes.c_void_p(librdkafka.rd_kafka_handle_mock_cluster(handle)),
             ctypes.c_short(request),
             ctypes.c_size_t(len(codes)),
             (ctypes.c_int * len(codes))(*codes),
         )
+
+    def write_with_header(self, name: bytes) -> None:
+        """Write a record with a header of any name, which Python's client does not take."""
+        librdkafka, handle = self._librdkafka()
+        # https://github.com/confluentinc/librdkafka: rd_kafka_vtype_t, each kind before what it is about.
+        topic, value, header, end = (ctypes.c_int(kind) for kind in (1, 4, 9, 0))
+        one, size = ctypes.c_char_p(b"1"), ctypes.c_size_t(1)
+        librdkafka.rd_kafka_producev(
+            handle,
+            *(topic, ctypes.c_char_p(b"orders")),
+            *(ctypes.c_int(3), ctypes.c_int(0)),  # the partition
+            *(ctypes.c_int(7), ctypes.c_int(2)),  # copy what is given
+            *(value, one, size),
+            *(header, ctypes.c_char_p(name), one, size),
+            end,
+        )
+        self._owner.flush(10)
+
+    def _librdkafka(self) -> tuple[ctypes.CDLL, ctypes.c_void_p]:
+        handle = ctypes.c_void_p.from_address(id(self._owner) + object.__basicsize__)
+        return ctypes.CDLL(cimpl.__file__), handle
 
 
 @pytest.fixture
@@ -124,3 +144,18 @@ def test_a_right_that_is_missing_is_told_until_it_is_given(cluster, log):
 
     assert {code_of(one) for some in failed for one in some} == {"CLUSTER_AUTHORIZATION_FAILED"}
     assert written == Position(Partition("orders", 0), 1)
+
+
+def test_a_header_whose_name_is_no_text_ends_no_read(cluster, log):
+    """The process reported a bug and ended, each time that it came to the record."""
+    for name in (
+        *[b"fine"] * 50,
+        b"\xff\xfe",
+        b"fine",
+    ):  # Python checks calls less once it has made some
+        cluster.write_with_header(name)
+
+    *before, unreadable, after = log.read({Partition("orders", 0): 1}, 100).records
+
+    assert (unreadable.value, unreadable.headers) == (b"1", (UNREADABLE,))
+    assert {one.headers for one in (*before, after)} == {(("fine", b"1"),)}

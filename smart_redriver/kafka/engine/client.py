@@ -26,7 +26,15 @@ from confluent_kafka import (
 from smart_redriver.engine.errors import CONTENT_FAULTS, CallFailed
 from smart_redriver.kafka.engine.credentials import Account, OwnAccount, client_settings
 from smart_redriver.kafka.engine.place import KafkaTopics
-from smart_redriver.kafka.engine.records import NewRecord, Partition, Position, Reading, Record
+from smart_redriver.kafka.engine.records import (
+    UNREADABLE,
+    Header,
+    NewRecord,
+    Partition,
+    Position,
+    Reading,
+    Record,
+)
 
 #: The most seconds that a question may take.
 PATIENCE = 20.0
@@ -370,15 +378,22 @@ def _record(message: Message) -> Record:
         offset=message.offset() or 0,
         key=_bytes(message.key()),
         value=_bytes(message.value()),
-        headers=tuple((name, _bytes(value)) for name, value in _headers(message)),
+        headers=_headers(message),
         at=datetime.fromtimestamp(min(max(0, at), 253_402_300_799_000) / 1000, UTC),
     )
 
 
-def _headers(message: Message) -> list[tuple[str, str | bytes | None]]:
-    headers = message.headers() or []
+def _headers(message: Message) -> tuple[Header, ...]:
+    """The headers. For a name that is no UTF-8, the client raises and also returns a broken list.
+
+    Python may see only the list, and crash on it, unless `map` makes the call: it always checks for both.
+    """
+    try:
+        headers = next(map(Message.headers, (message,))) or []
+    except SystemError:
+        return (UNREADABLE,)
     assert isinstance(headers, list), "the client gives what it takes"  # noqa: S101
-    return headers
+    return tuple((name, _bytes(value)) for name, value in headers)
 
 
 def _bytes(value: str | bytes | None) -> bytes | None:

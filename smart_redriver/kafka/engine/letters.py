@@ -253,9 +253,9 @@ def _content_marks(
 
 
 def _unfit(message: Message, topic: str, topics: Set[str]) -> Unfit | None:
-    if topic not in topics:
-        return Unfit.UNKNOWN_ORIGIN
-    return None if message.is_whole else Unfit.INCOMPLETE
+    if not message.is_whole:
+        return Unfit.INCOMPLETE
+    return None if topic in topics else Unfit.UNKNOWN_ORIGIN
 
 
 def _attributes(message: Message) -> dict[str, Attribute]:

@@ -11,6 +11,9 @@ from smart_redriver.engine.errors import CallFailed
 
 Header = tuple[str, bytes | None]
 
+#: Stands for headers that no client gives us, because the name of one is no UTF-8.
+UNREADABLE: Header = ("RedriveHeadersUnreadable", b"")
+
 
 class Partition(NamedTuple):
     """One partition of a topic."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from smart_redriver.kafka.engine.records import Header, NewRecord, bytes_of
+from smart_redriver.kafka.engine.records import UNREADABLE, Header, NewRecord, bytes_of
 
 #: https://kafka.apache.org/documentation/ : a topic's legal characters, and how long its name may be.
 TOPIC = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}")
@@ -148,6 +148,8 @@ _SHAPES = (
 
 def message_of(record: NewRecord) -> Message:
     """Read the original message from a record of a DLQ topic. Raises nothing, whatever the record contains."""
+    if UNREADABLE in record.headers:
+        return replace(_as_it_is(record), is_whole=False)
     last = dict(record.headers)
     for shape in _SHAPES:
         topics = shape.names["topic"]
