@@ -21,6 +21,9 @@ class Seen:
 
     def __init__(self, **differs) -> None:
         self.bench = Bench(**differs)
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
         self.start = self.bench.clock.now()
         self.shelf = Shelf(self.bench.log, self.bench.place)
         self.metrics_reader = TopicMetricsReader(
@@ -102,6 +105,33 @@ def test_a_topic_that_was_made_anew_begins_anew():
     seen.minute()
 
     assert seen.metrics() == ()
+
+
+def test_a_group_that_is_set_back_is_not_taken_for_one_that_fails():
+    """An operator lets it process messages again: until it had come as far as before, none seemed to succeed."""
+    seen = Seen(partitions=1)
+    seen.bench.produce(*"abcdef")
+    seen.bench.work()
+    seen.minute()
+    seen.bench.log.commit(GROUP, {Partition("orders", 0): 0})
+    seen.minute()
+    seen.bench.log.commit(GROUP, {Partition("orders", 0): 4})
+    seen.minute()
+
+    assert [(one.received, one.deleted) for one in seen.metrics()] == [(4, 4)]
+
+
+def test_what_was_dropped_before_a_group_s_first_commit_was_not_processed():
+    seen = Seen(partitions=1)
+    seen.bench.produce(*"abcde")
+    for record in seen.bench.log.in_topic("orders"):
+        seen.bench.log.forget(record.position)
+    seen.begin_anew()
+    seen.bench.produce("f")
+    seen.bench.work()
+    seen.minute()
+
+    assert [(one.received, one.deleted) for one in seen.metrics()] == [(1, 1)]
 
 
 def test_a_quiet_hour_has_a_minute_each():

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -23,7 +23,7 @@ from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.model.queue_metrics import PERIOD, Minute, QueueMetrics, minute_of
 from smart_redriver.engine.model.rate import LIVE_MINUTES
 from smart_redriver.kafka.engine.place import KafkaTopics
-from smart_redriver.kafka.engine.records import Log
+from smart_redriver.kafka.engine.records import Log, Partition
 from smart_redriver.kafka.engine.shelf import Shelf
 
 #: How many looks to keep, one a minute: longer than a verdict ever waits.
@@ -77,6 +77,8 @@ class TopicMetricsReader:
         self._clock = clock
         self._ours = dict.fromkeys(place.topics, 0)
         self._looks: dict[str, list[Look]] = {one: [] for one in place.topics}
+        #: Where the group was at the last look, or where a partition began that it has never committed.
+        self._positions: dict[str, dict[Partition, int]] = {one: {} for one in place.topics}
         self._sent_before: dict[str, tuple[tuple[datetime, int], ...]] = {}
         self._deaths: dict[str, deque[tuple[datetime, int]]] = {
             one: deque() for one in place.topics
@@ -125,20 +127,37 @@ class TopicMetricsReader:
         return QueueMetrics(tuple(_minutes(looks)) if has_live else (), sent_before=before)
 
     def _look(self) -> None:
-        passed = {
-            one: sum(self._log.committed(self._place.consumer_group, one).values())
-            for one in self._place.topics
+        committed = {
+            one: self._log.committed(self._place.consumer_group, one) for one in self._place.topics
         }
         has_read_all = self._shelf.look()
         now = self._clock()
-        for topic, count in passed.items():
+        for topic, positions in committed.items():
             if not has_read_all:
                 self._looks[topic].clear()  # failures are no longer known
+                self._positions[topic] = {}
                 continue
+            bounds = self._log.bounds(topic)
+            if self._move(topic, positions, bounds):
+                self._looks[topic].clear()  # successes are no longer known
             if topic not in self._sent_before:
                 self._sent_before[topic] = self._sent_lately(topic, now)
-            written = sum(end for _, end in self._log.bounds(topic).values())
-            self._add(topic, now, written=written, passed=count)
+            written = sum(end for _, end in bounds.values())
+            self._add(topic, now, written=written, passed=sum(self._positions[topic].values()))
+
+    def _move(
+        self,
+        topic: str,
+        committed: Mapping[Partition, int],
+        bounds: Mapping[Partition, tuple[int, int]],
+    ) -> bool:
+        """Note the group's positions in a topic. Returns whether it was set back, to process messages again."""
+        before = self._positions[topic]
+        after = {
+            one: committed.get(one, before.get(one, first)) for one, (first, _) in bounds.items()
+        }
+        self._positions[topic] = after
+        return any(at < before.get(one, at) for one, at in after.items())
 
     def _sent_lately(self, topic: str, now: datetime) -> tuple[tuple[datetime, int], ...]:
         """Return the number of messages written in each of the minutes before; none if the log can't tell."""
