@@ -317,13 +317,9 @@ def _attribute(value: bytes | None) -> Attribute:
 
 def _changed(dead: Dead, letter: Letter) -> Message:
     """The edited message; the same message if nobody edited it. Raises CallFailed."""
-    message, shown = dead.message, _shown(dead)
-    facts = _facts(dead)
-    # Files of earlier versions have no key.
-    now = {name: one for name, one in facts.items() if name == KEY}
-    now |= {k: v for k, v in letter.attributes.items() if k not in (RECORD, METADATA_ATTRIBUTE)}
+    message, shown, now = dead.message, _shown(dead), _edited(dead, letter)
     changed = {name for name in shown.keys() | now.keys() if shown.get(name) != now.get(name)}
-    if told := sorted(changed & facts.keys()):
+    if told := sorted(changed & _facts(dead).keys()):
         detail = f"{', '.join(told)}: told of its key or its death, and no header of the message"
         raise CallFailed("RewriteLetter", "NoHeader", detail)
     if letter.body != text_of(message.value):
@@ -333,6 +329,13 @@ def _changed(dead: Dead, letter: Letter) -> Message:
     headers = [one for one in message.headers if one[0] not in changed]
     headers += [(name, _value(now[name])) for name in now if name in changed]
     return replace(message, headers=tuple(headers))
+
+
+def _edited(dead: Dead, letter: Letter) -> dict[str, Attribute]:
+    """The attributes that a person left. Files of earlier versions have no key."""
+    key = {name: one for name, one in _facts(dead).items() if name == KEY}
+    ours = (RECORD, METADATA_ATTRIBUTE)
+    return key | {name: one for name, one in letter.attributes.items() if name not in ours}
 
 
 def _value(attribute: Attribute) -> bytes:

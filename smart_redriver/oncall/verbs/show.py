@@ -191,13 +191,11 @@ class Wanted:
 
 def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     """Show where a letter is, its history, and its content if that can be read. Raises CallFailed and Refused."""
-    entry = find_entry(session, message_id)
-    found, hidden, seen = look_for(session, _by_any_id(message_id, entry), entry, wanted.look)
-    if entry is None and found is None:
+    known = find_entry(session, message_id)
+    found, hidden, seen = look_for(session, _by_any_id(message_id, known), known, wanted.look)
+    if known is None and found is None:
         raise Refused(session.letter_store.unknown(message_id, wanted.look))
-    if found:
-        entry = entry or found.entry
-    letter = found.letter if found else None
+    entry, letter = (known or found.entry, found.letter) if found else (known, None)
     failure = last_failure(session, entry.original_id) if entry else None
     target = target_of(session, entry, found)
     wanted = _with_log_group(wanted, failure, target)
