@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import resource
 from pathlib import Path
 
 import pytest
 
 from simulator.world import PARKING_LOT, SOURCE
+from smart_redriver.engine.triage.ledger import Status
 from tests.oncall.desk import Desk
+from tests.oncall.ran import Ran
 
 OTHER_ARN = "arn:aws:sqs:us-east-1:123456789012:refunds"
 
@@ -164,3 +167,111 @@ def test_what_is_no_file_of_letters_is_told_in_words(
     assert says in ran.err
     assert "Expecting" not in ran.err
     assert "Errno" not in ran.err
+
+
+# Files that a command goes on in.
+
+
+def deletes(desk: Desk, file: Path) -> Ran:
+    """Delete the letter "new" into the file."""
+    desk.park("new")
+    return desk("delete", "--contains", "new", "--export", str(file), "--yes")
+
+
+@pytest.mark.parametrize("line", [0, 1], ids=["in the first line", "in a later line"])
+@pytest.mark.parametrize("changes", STRANGE.values(), ids=STRANGE)
+def test_no_command_goes_on_in_a_file_of_another_queue(
+    desk: Desk, file: Path, changes: dict[str, object], line: int
+) -> None:
+    """A file with letters of two queues can be undone for neither of them."""
+    rewrite(file, **changes)
+    lines = file.read_text().splitlines(keepends=True)
+    before = "".join(lines if line == 0 else reversed(lines))
+    file.write_text(before)
+
+    ran = deletes(desk, file)
+
+    assert ran.code == 1
+    assert f"{file} has letters of another queue, {changes.get('queue', SOURCE)}" in ran.err
+    assert "Name another file." in ran.err
+    assert (file.read_text(), desk.bodies(PARKING_LOT)) == (before, ["new"])
+
+
+def test_neither_an_edit_nor_an_undo_goes_on_in_a_file_of_another_queue(
+    desk: Desk, file: Path
+) -> None:
+    own = file.rename(file.with_name("own.jsonl"))
+    file.write_text(own.read_text())
+    rewrite(file, source_arn=OTHER_ARN, queue="refunds")
+    before = file.read_text()
+    desk.park("broken")
+
+    edit = ("edit", "--all", "--with", "sed s/broken/mended/")
+    for command in (edit, ("undo", str(own))):
+        ran = desk(*command, "--export", str(file), "--yes")
+        assert (ran.code, "has letters of another queue, refunds" in ran.err) == (1, True)
+
+    assert (file.read_text(), desk.bodies(PARKING_LOT)) == (before, ["broken"])
+
+
+def test_a_command_goes_on_in_its_file_with_letters_of_a_queue_that_is_not_served(
+    desk: Desk, file: Path
+) -> None:
+    rewrite(file, source_arn=OTHER_ARN)
+
+    assert deletes(desk, file).code == 0
+    assert len(file.read_text().splitlines()) == 3
+
+
+def test_a_command_goes_on_after_a_last_line_that_has_no_end(desk: Desk, file: Path) -> None:
+    file.write_text(file.read_text().removesuffix("\n"))
+
+    assert deletes(desk, file).code == 0
+
+    assert desk("undo", str(file), "--yes").code == 0
+    assert desk.bodies(PARKING_LOT) == ["a", "b", "new"]
+
+
+def test_no_command_goes_on_after_half_a_line(desk: Desk, file: Path) -> None:
+    before = file.read_text()[:-20]
+    file.write_text(before)
+
+    ran = deletes(desk, file)
+
+    assert (ran.code, file.read_text(), desk.bodies(PARKING_LOT)) == (1, before, ["new"])
+
+
+def test_a_full_disk_leaves_a_file_of_whole_lines(desk: Desk, file: Path) -> None:
+    """A file that ends with half a line is refused as a whole, with the letters that are only there."""
+    room = file.stat().st_size + 50
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+        ran = deletes(desk, file)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    assert ran.code == 1
+    assert f"{file} could not be written: File too large." in ran.err
+    assert desk.bodies(PARKING_LOT) == ["new"]
+    assert desk("undo", str(file), "--yes").code == 0
+    assert desk.bodies(PARKING_LOT) == ["a", "b", "new"]
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [("undo", "BY_HAND"), ("import", "IMPORTED")],
+)
+def test_a_letter_of_the_dlq_comes_back_as_what_the_command_did(
+    desk: Desk, tmp_path: Path, command: str, reason: str
+) -> None:
+    (message_id,) = desk.dead_letters("a")
+    file = tmp_path / "gone.jsonl"
+    desk("delete", message_id, "--from-dlq", "--export", str(file), "--yes")
+
+    assert desk(command, str(file), "--yes").code == 0
+
+    entry = desk.entry(message_id)
+    done = {"undo": "put back", "import": "imported"}[command]
+    assert (entry.status, entry.park_reason) == (Status.PARKED, reason)
+    assert f"{done} by " in entry.history[-1]

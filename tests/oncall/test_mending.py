@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes.faults import fail_entries, meanwhile, nth, on, refuse
+from fakes.faults import Wire, fail_entries, meanwhile, nth, on, refuse
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE
 from smart_redriver.engine.model.circuit import Lease
@@ -19,6 +19,7 @@ from smart_redriver.engine.triage.decision import ParkReason
 from smart_redriver.engine.triage.ledger import Status
 from smart_redriver.oncall.letters.export_file import ExportFile
 from smart_redriver.oncall.moving.sending import Finished, OwnCommand
+from smart_redriver.oncall.terminal.terminal import Terminal
 from tests.faults.errors import refusal
 from tests.faults.scenes import SOME, TEN
 from tests.oncall.desk import Desk
@@ -546,7 +547,7 @@ def test_letters_of_two_commands_at_once_are_kept_in_two_files(desk: Desk, tmp_p
     desk.park("a")
     file = tmp_path / "gone.jsonl"
 
-    with ExportFile(file, lambda _: SOURCE):
+    with ExportFile(desk.session(Wire(), Terminal()), file):
         refused = desk("delete", "--all", "--yes", "--export", str(file))
     is_removed = not file.exists()
     ran = desk("delete", "--all", "--yes", "--export", str(file))

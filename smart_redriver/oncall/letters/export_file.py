@@ -10,7 +10,7 @@ import fcntl
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -61,10 +61,18 @@ def letter_to_json(case: Case, queue: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A letter of a file: `queue` names the source queue it belonged to, `reason` says why it had been parked."""
+    """A letter of a file.
+
+    Attributes:
+        queue: the name of the source queue that it belonged to.
+        kept_by: the name of the queue whose command wrote it.
+        reason: why it had been parked.
+
+    """
 
     letter: Letter
     queue: str | None
+    kept_by: str | None
     reason: str | None
 
 
@@ -93,8 +101,8 @@ def letter_from_json(fields: Any) -> Kept:
     reason = _text_or_none(fields, "reason")
     if len(reason or "") > _LONGEST_REASON:
         raise ValueError(f"reason is longer than {_LONGEST_REASON} characters")
-    queue = _source_queue(letter, _text_or_none(fields, "queue"))
-    return Kept(letter=letter, queue=queue, reason=reason)
+    told = _text_or_none(fields, "queue")
+    return Kept(letter=letter, queue=_source_queue(letter, told), kept_by=told, reason=reason)
 
 
 def _source_queue(letter: Letter, told: str | None) -> str | None:
@@ -198,6 +206,12 @@ class KeptFile:
         for kept in read_lines(self.path):
             yield self._adopted(kept) if self._is_strange(kept) else kept
 
+    def is_another(self, kept: Kept) -> bool:
+        """Whether another queue's command wrote it. This queue's may have written letters that it does not serve."""
+        if kept.queue in self._own_arns and self._is_strange(kept):
+            return True  # of a queue of the same name in another account or Region
+        return kept.kept_by not in (None, self._session.place.queue, *self._own_arns)
+
     def _is_strange(self, kept: Kept) -> bool:
         """Whether it belongs to a queue with another name, or with the same name in another account or Region."""
         if kept.letter.source_arn is not None:
@@ -254,50 +268,57 @@ def _whose(kept: Kept) -> str:
 class ExportFile:
     """Writes letters to `path` as JSON lines, readable by its owner only: bodies hold customers' data.
 
-    `name_of` gives the source queue that a letter belongs to. With `is_continued`, an existing file of letters is
-    appended to, so that an interrupted command goes on in the same file. No other existing file is ever written to.
+    With `is_continued`, an existing file of this queue's letters is appended to, so that an interrupted command goes on
+    in the same file. No other existing file is ever written to.
     """
 
-    def __init__(
-        self, path: Path, name_of: Callable[[Case], str], *, is_continued: bool = True
-    ) -> None:
+    def __init__(self, session: Session, path: Path, *, is_continued: bool = True) -> None:
+        self._session = session
         self._path = path
-        self._name_of = name_of
         self._is_continued = is_continued
         self._lock = Lock()
         self._written = 0
         self._is_new = False
-        self._file: IO[str] | None = None
+        self._file: IO[bytes] | None = None
 
     def __enter__(self) -> ExportFile:
-        """Open the file. Raises Refused if that is not possible."""
+        """Open the file. Raises Refused if that is not possible, and CallFailed."""
         try:
-            descriptor = self._open()
-            self._claim(descriptor)
-            os.fchmod(descriptor, 0o600)
+            self._file = self._open()
+            self._claim(self._file.fileno())
+            self._check_what_is_there()
+            os.fchmod(self._file.fileno(), 0o600)
         except OSError as fault:
+            self._close()
             raise Refused(
                 f"{self._path} can't be written: {fault.strerror}. Name another file."
             ) from fault
-        self._file = os.fdopen(descriptor, "a", encoding="utf-8")
+        except BaseException:
+            self._close()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         """Close the file. Remove it if it was created here and nothing was written to it."""
+        if self._is_new and not self._written:
+            with suppress(OSError):
+                self._path.unlink()
+        self._close()
+
+    def _close(self) -> None:
         if self._file is not None:
-            if self._is_new and not self._written:
-                with suppress(OSError):
-                    self._path.unlink()
             self._file.close()
 
-    def _open(self) -> int:
+    def _open(self) -> IO[bytes]:
+        """Open it without a buffer, so that nothing is left to be written after a fault."""
         try:
-            descriptor = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY)
+            opened = self._path.open("xb", buffering=0)
         except FileExistsError:
-            self._check_what_is_there()
-            return os.open(self._path, os.O_APPEND | os.O_WRONLY)
+            if not self._path.is_file():  # opening a pipe would wait for its reader
+                raise Refused(f"{self._path} is not a regular file. Name another.") from None
+            return self._path.open("ab", buffering=0)
         self._is_new = True
-        return descriptor
+        return opened
 
     def _claim(self, descriptor: int) -> None:
         """Lock out other commands until the file is closed. Raises Refused if one of them has it.
@@ -310,40 +331,57 @@ class ExportFile:
         except BlockingIOError:
             is_removed = True
         if is_removed:
-            os.close(descriptor)
+            self._is_new = False
             raise Refused(f"{self._path} is being written by another command. Name another file.")
 
     def _check_what_is_there(self) -> None:
-        """Raise Refused unless the file is empty, or is continued and holds letters."""
-        if not self._path.is_file():
-            raise Refused(f"{self._path} is not a regular file. Name another.")
+        """Raise Refused unless the file is empty, or is continued and holds this queue's letters. Raises CallFailed."""
         if self._path.stat().st_size == 0:
             return
         if not self._is_continued:
             raise Refused(f"{self._path} already exists. Name another file, or remove it.")
+        kept_file = KeptFile(self._session, self._path)
         try:
-            next(read_lines(self._path), None)
+            other = next((one for one in read_lines(self._path) if kept_file.is_another(one)), None)
         except Refused as fault:
             raise Refused(
                 f"{self._path} exists and is not a file of letters. Name another."
             ) from fault
+        if other is not None:
+            raise Refused(
+                f"{self._path} has letters of another queue, {_whose(other)}. Name another file."
+            )
+        with self._path.open("rb") as there:
+            there.seek(-1, os.SEEK_END)
+            if (
+                there.read() != b"\n"
+            ):  # an editor left it off; the next letter would be on the same line
+                self._append(b"\n")
 
     def write(self, cases: Iterable[Case]) -> int:
         """Write letters, wait until they are on the disk, and return how many. Raises Refused."""
         lines = [
-            json.dumps(letter_to_json(case, self._name_of(case)), ensure_ascii=False) + "\n"
+            json.dumps(letter_to_json(case, self._session.name_of(case)), ensure_ascii=False)
             for case in cases
         ]
-        assert self._file is not None, "written to before it was opened"  # noqa: S101 - a mistake of ours
-        try:
-            with self._lock:
-                self._file.writelines(lines)
-                self._file.flush()
-                os.fsync(self._file.fileno())
-                self._written += len(lines)
-        except OSError as fault:
-            raise Refused(f"{self._path} could not be written: {fault.strerror}.") from fault
+        with self._lock:
+            self._append("".join(f"{line}\n" for line in lines).encode())
+            self._written += len(lines)
         return len(lines)
+
+    def _append(self, text: bytes) -> None:
+        """Write all of it, or nothing: half a line would spoil the file for the letters before it."""
+        assert self._file is not None, "written to before it was opened"  # noqa: S101 - a mistake of ours
+        before = os.fstat(self._file.fileno()).st_size
+        try:
+            left = memoryview(text)
+            while left:
+                left = left[self._file.write(left) :]
+            os.fsync(self._file.fileno())
+        except OSError as fault:
+            with suppress(OSError):
+                self._file.truncate(before)
+            raise Refused(f"{self._path} could not be written: {fault.strerror}.") from fault
 
     def told(self) -> list[str]:
         """Say where the letters are kept now; nothing if none was written."""

@@ -48,11 +48,12 @@ class Importing(ABC):
 
     where: str
 
-    def __init__(self, session: Session, reason: str) -> None:
+    def __init__(self, session: Session, note: str) -> None:
+        """`note` goes into the ledger's history."""
         self.tally = Tally()
         self._session = session
         self._reasons: dict[str, str | None] = {}
-        self._note = session.signed("imported", reason)
+        self._note = note
         #: Groups of FIFO queues that wait because one of their letters was refused.
         self._stopped: set[str | None] = set()
 
@@ -142,8 +143,8 @@ class ToSource(Importing):
 
     where = "source"
 
-    def __init__(self, session: Session, reason: str) -> None:
-        super().__init__(session, reason)
+    def __init__(self, session: Session, note: str) -> None:
+        super().__init__(session, note)
         self._destinations = Destinations(session)
 
     def _import(self, cases: Sequence[Case], now: datetime) -> None:
@@ -176,12 +177,14 @@ class ToSource(Importing):
 
 
 class ToParkingLot(Importing):
-    """An import to the parking lot. Letters keep the reasons for which they were parked."""
+    """An import to the parking lot. Letters keep the reasons for which they were parked, if they were."""
 
     where = "parking-lot"
 
-    def __init__(self, session: Session, reason: str) -> None:
-        super().__init__(session, reason)
+    def __init__(self, session: Session, note: str, *, without_reason: str) -> None:
+        """`without_reason` is the reason of those that were not parked."""
+        super().__init__(session, note)
+        self._without_reason = without_reason
         self._limit = session.parking_lot.facts().max_message_size
 
     def _import(self, cases: Sequence[Case], now: datetime) -> None:
@@ -202,7 +205,7 @@ class ToParkingLot(Importing):
         return entry.parked(
             replaced_id=case.message_id,
             new_id=new_id,
-            reason=self._reasons[case.message_id] or "IMPORTED",
+            reason=self._reasons[case.message_id] or self._without_reason,
             strikes=entry.strikes,
             now=now,
             error=entry.error,

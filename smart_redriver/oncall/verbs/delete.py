@@ -59,7 +59,7 @@ def delete(session: Session, request: DeleteRequest) -> Exit:
         return end_dry_run(session, selection.to_json())
     session.terminal.confirm(f"Delete {letters(count)}?", expected=str(count))
     what = f"delete {request.choice.in_words()}{' from the DLQ' if request.from_dlq else ''}"
-    with ExportFile(request.file, session.name_of) as file:
+    with ExportFile(session, request.file) as file:
         work = Work(
             session,
             out_of,

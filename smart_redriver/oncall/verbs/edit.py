@@ -132,7 +132,7 @@ def _send(
     note = f"edited and replayed by {session.who}, before it was sha256 {was}"
     exactly = Choice(ids=frozenset({before.original_id}))
     what = f"edit {before.original_id}, sha256 {was} before and {fingerprint(after)} after"
-    with ExportFile(request.file, session.name_of) as file:
+    with ExportFile(session, request.file) as file:
         mended = SendBack(
             session,
             out_of,
@@ -384,7 +384,7 @@ def _send_rewritten(
 
     note = f"edited with `{request.command}` and replayed by {session.who}"
     what = f"edit {request.choice.in_words()} with `{request.command}`"
-    with ExportFile(request.file, session.name_of) as file:
+    with ExportFile(session, request.file) as file:
         act = SendBack(
             session,
             out_of,

@@ -40,7 +40,7 @@ def export(session: Session, file: Path, choice: Choice, *, from_dlq: bool) -> E
     out_of = session.letters_in(dlq=from_dlq, ids=choice.ids, contains=choice.filter.contains)
     facts = facts_of(session, from_dlq=from_dlq, exactly=True)
     depth, count, unread = facts.depth, 0, Counter[str]()
-    with ExportFile(file, session.name_of, is_continued=False) as export_file:
+    with ExportFile(session, file, is_continued=False) as export_file:
         look = Look(
             session=session,
             out_of=out_of,
@@ -123,8 +123,12 @@ def import_letters(session: Session, request: ImportRequest) -> Exit:
         confirm_sending(session, "Import them?", standing, insists=request.insists)
     else:
         session.terminal.confirm("Import them?")
-    make = ToSource if request.to_source else ToParkingLot
-    importing = make(session, request.reason)
+    note = session.signed("imported", request.reason)
+    importing = (
+        ToSource(session, note)
+        if request.to_source
+        else ToParkingLot(session, note, without_reason="IMPORTED")
+    )
     with (
         recorded(session, f"import {file.path} to {importing.where}", request.reason) as ended,
         session.terminal.progress("Importing", total) as advance,

@@ -25,7 +25,7 @@ from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.export_file import ExportFile, Kept, KeptFile
 from smart_redriver.oncall.moving.ending import finish, tally_in_words
 from smart_redriver.oncall.moving.importing import ToParkingLot, Whereabouts
-from smart_redriver.oncall.moving.sending import Park, WriteAndDelete
+from smart_redriver.oncall.moving.sending import BY_HAND, Park, WriteAndDelete
 from smart_redriver.oncall.moving.work import Acted, Tally, Work
 from smart_redriver.oncall.status.standing import tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Refused
@@ -109,11 +109,11 @@ def _sort(session: Session, file: KeptFile) -> _Originals:
 
 
 def _put_back(session: Session, request: UndoRequest, originals: _Originals) -> Tally:
-    tally = _bring_back(session, request.reason, originals.gone.values())
-    if originals.unknown:
-        tally.skipped[_UNKNOWN] += len(originals.unknown)
     swap = _exchange if session.letter_store.keeps_rows else _swap
-    with ExportFile(request.kept, session.name_of) as file:
+    with ExportFile(session, request.kept) as file:
+        tally = _bring_back(session, request.reason, originals.gone.values())
+        if originals.unknown:
+            tally.skipped[_UNKNOWN] += len(originals.unknown)
         in_dlq = originals.returned | originals.away
         for letters_of, is_dlq in ((originals.parked, False), (in_dlq, True)):
             if letters_of and not tally.was_interrupted:
@@ -122,7 +122,7 @@ def _put_back(session: Session, request: UndoRequest, originals: _Originals) -> 
 
 
 def _bring_back(session: Session, reason: str, gone: Iterable[Kept]) -> Tally:
-    importing = ToParkingLot(session, reason)
+    importing = ToParkingLot(session, session.signed("put back", reason), without_reason=BY_HAND)
     importing.take_all(gone)
     return importing.tally
 
