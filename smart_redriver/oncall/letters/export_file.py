@@ -353,9 +353,8 @@ class ExportFile:
             )
         with self._path.open("rb") as there:
             there.seek(-1, os.SEEK_END)
-            if (
-                there.read() != b"\n"
-            ):  # an editor left it off; the next letter would be on the same line
+            # An editor may have left it off. The next letter would be on the same line.
+            if there.read() != b"\n":
                 self._append(b"\n")
 
     def write(self, cases: Iterable[Case]) -> int:
