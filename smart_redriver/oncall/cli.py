@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
 from inspect import Parameter, Signature
 from keyword import iskeyword
 from pathlib import Path
@@ -193,12 +192,28 @@ class Looking(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Open the session, run the command, end the process with its exit code."""
+        typed = [(one, ctx.params[one.name]) for one in self.params]
         asked = Asked(**{one.name: ctx.params.pop(one.name) for one in self.shared})
         ctx.obj = (ctx.obj or open_session)(asked)
+        act = super().invoke
+
+        def checked() -> Any:
+            _refuse_blank(typed)
+            return act(ctx)
+
         try:
-            raise typer.Exit(_ended(ctx.obj, partial(super().invoke, ctx), self.unread))
+            raise typer.Exit(_ended(ctx.obj, checked, self.unread))
         finally:
             ctx.obj.connections.close()
+
+
+def _refuse_blank(typed: Iterable[tuple[Any, Any]]) -> None:
+    """Refuse texts that say nothing: an unset shell variable would count as an option left out. Raises Misused."""
+    for one, value in typed:
+        for text in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(text, str) and not text.strip():
+                name = one.metavar if one.param_type_name == "argument" else one.opts[0]
+                raise Misused(f"{name} {text!r} is empty: leave it out, or give a text.")
 
 
 class Changing(Looking):

@@ -126,6 +126,37 @@ def test_wrong_usage_ends_with_2_before_anything_is_asked_of_aws(
 
 
 @pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (("show", ""), "ID ''"),
+        (("show", " "), "ID ' '"),
+        (("replay", "", "5a8b1f0e", "--yes"), "ID ''"),
+        (("delete", "", "--yes"), "ID ''"),
+        (("replay", "--all", "--validate", "", "--yes"), "--validate ''"),
+        (("edit", "--all", "--with", "cat", "--validate", "", "--yes"), "--validate ''"),
+        (("import", "no.jsonl", "--from-queue", "", "--yes"), "--from-queue ''"),
+        (("status", "--home", ""), "--home ''"),
+        (("pause", "--reason", "why", "--yes", "--queue", ""), "--queue ''"),
+        (("status", "--stack", ""), "--stack ''"),
+        (("status", "--profile", ""), "--profile ''"),
+        (("status", "--region", ""), "--region ''"),
+        (("status", "--endpoint-url", ""), "--endpoint-url ''"),
+    ],
+)
+def test_an_unset_shell_variable_is_no_option_that_was_left_out(
+    desk: Desk, arguments: tuple[str, ...], name: str
+) -> None:
+    """`--validate "$CHECK"` sent letters without a check, and `--profile "$PROFILE"` asked another account."""
+    desk.park("a")
+
+    ran = desk(*arguments)
+
+    assert ran.code == 2
+    assert f"{name} is empty: leave it out, or give a text." in ran.err
+    assert (desk.calls, desk.bodies(PARKING_LOT)) == ([], ["a"])
+
+
+@pytest.mark.parametrize(
     ("code", "said"),
     [
         ("AccessDenied", "Looking needs the managed policy RedriveViewer"),

@@ -70,12 +70,19 @@ def test_a_log_that_is_searched_page_by_page_is_searched_to_its_end_or_said_not_
     assert (len(given_up["lines"]), given_up["left_off"]) == (0, True)
 
 
-@pytest.mark.parametrize("name", ['a" }', "", "letter parked"])
-def test_what_is_no_events_name_is_misuse(desk: Desk, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ('a" }', "'a\" }' is not the name of an event"),
+        ("", "--event '' is empty"),
+        ("letter parked", "'letter parked' is not the name of an event"),
+    ],
+)
+def test_what_is_no_events_name_is_misuse(desk: Desk, name: str, said: str) -> None:
     ran = desk("logs", "--event", name)
 
     assert ran.code == 2
-    assert "is not the name of an event" in ran.err
+    assert said in ran.err
 
 
 NOISE = (
@@ -197,13 +204,11 @@ def test_an_id_that_is_no_id_is_no_part_of_a_query(desk: Desk) -> None:
     assert shlex.split(told["command"])[-1] == f'?"{message_id}"'
 
 
-def test_a_log_group_without_a_name_is_misuse(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_group_without_a_name_is_misuse(desk: Desk) -> None:
     (message_id,) = desk.dead_letters("a body")
 
     ran = desk("show", message_id, "--log-group", " ")
 
     assert ran.code == 2
-    assert "It is empty: leave it out, or name one." in capsys.readouterr().err
+    assert "--log-group ' ' is empty: leave it out, or give a text." in ran.err
     assert desk.calls == []

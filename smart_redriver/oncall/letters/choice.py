@@ -58,7 +58,7 @@ def read_where(expression: str) -> Where:
         compiled = jmespath.compile(expression)
         quoted = _quoted_names(expression)
     except (JMESPathError, RecursionError) as fault:
-        reason = str(fault).splitlines()[0]
+        reason = str(fault).splitlines()[0].rstrip(".:")
         raise Misused(
             f"--where {expression!r} is not a JMESPath expression: {reason}. Try for example "
             "--where \"customer.country == 'DE'\"."

@@ -91,13 +91,6 @@ def said(text: str) -> str:
     return text.strip()
 
 
-def named(text: str) -> str:
-    """Return the name of something to look for. Raises Misused."""
-    if not text.strip():
-        raise Misused("It is empty: leave it out, or name one.")
-    return text.strip()
-
-
 def _flag(name: str, about: str, **more: Any) -> Option:
     return Option(name=name, about=about, kind=Kind.FLAG, default=False, **more)
 
@@ -340,7 +333,6 @@ VERBS = (
                 about="Search this log group, if no report names one.",
                 longest=512,
                 metavar="NAME",
-                read=named,
             ),
         ),
         answer=(

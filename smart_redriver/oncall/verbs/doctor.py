@@ -69,8 +69,10 @@ def _told(session: Session, by_queue: Mapping[str, Sequence[Finding]], *, with_a
 def _text_of(file: Path) -> str:
     try:
         return file.read_text()
-    except (OSError, UnicodeError) as error:
-        raise Misused(f"{file} can't be read: {error}.") from error
+    except OSError as error:
+        raise Misused(f"{file} can't be read: {error.strerror}.") from error
+    except UnicodeError as error:
+        raise Misused(f"{file} can't be read: it is not text.") from error
 
 
 _SIGNS = {Level.GOOD: "ok   ", Level.WRONG: "WRONG", Level.UNKNOWN: "?    "}
