@@ -106,9 +106,13 @@ class Deployment:
         if origin is not Origin.SQS:
             del variables["source_queue_url"]
         faults = [
-            Fault(setting=variable, seen=env.get(variable), accepted="a name or URL without spaces")
+            Fault(
+                setting=variable,
+                seen=env.get(variable),
+                accepted="a name or URL, with no space around it",
+            )
             for variable in variables.values()
-            if env.get(variable, "").split() != [env.get(variable)]
+            if not (place := env.get(variable, "")) or place != place.strip()
         ]
         targets, unfit_targets = read_targets(origin, tuple(env.get(_TARGETS, "").split()))
         if faults := [*faults, *unfit_targets]:
