@@ -17,6 +17,7 @@ from enum import Enum
 from typing import Any
 
 from smart_redriver.engine.config.settings import Mode, Settings
+from smart_redriver.engine.counts import letters, several
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.batch import Batch, Verdict
 from smart_redriver.engine.model.circuit import Circuit, Orders, State
@@ -405,11 +406,11 @@ def _rate(circuit: Circuit, now: datetime) -> float | None:
     sent = [(one.sent_at, one.size - one.seen_again) for one in circuit.judged]
     sent += [(one.sent_at, one.size - one.seen_again) for one in circuit.pending]
     lately = [(at, size) for at, size in sent if now - LATELY <= at]
-    letters = sum(size for _, size in lately)
+    sizes = sum(size for _, size in lately)
     lasts = now - min((at for at, _ in lately), default=now)
-    if letters < _RATE_OF or lasts < _RATE_OVER:
+    if sizes < _RATE_OF or lasts < _RATE_OVER:
         return None
-    return letters / lasts.total_seconds()
+    return sizes / lasts.total_seconds()
 
 
 def _kinds(circuit: Circuit) -> Iterable[KindDown]:
@@ -526,7 +527,7 @@ def _nothing_waits(seen: Seen) -> Headline | None:
         )
     text = "No letter waits: the DLQ is empty."
     if seen.out:
-        text = f"The DLQ is empty; {_letters(seen.out)} {_are(seen.out)} out, and may come back."
+        text = f"The DLQ is empty; {letters(seen.out)} {_are(seen.out)} out, and may come back."
     return Headline(topic=Topic.NOTHING_WAITS, colour=Colour.GREEN, text=text)
 
 
@@ -565,7 +566,7 @@ def _canary_is_out(seen: Seen) -> Headline | None:
             text=f"Consumer was down. {_waiting(seen)}",
             waits_for="The next canary goes with the next pass",
         )
-    size = f" of {_letters(seen.out)}" if seen.out > 1 else ""
+    size = f" of {letters(seen.out)}" if seen.out > 1 else ""
     return Headline(
         topic=Topic.CANARY,
         colour=Colour.YELLOW,
@@ -595,7 +596,7 @@ def _silent(seen: Seen) -> Headline | None:
     since = seen.out_since
     if since is None or seen.is_fresh:
         return None
-    out = f"{_letters(seen.out)} {_are(seen.out)} out{_since(since, seen.at)}"
+    out = f"{letters(seen.out)} {_are(seen.out)} out{_since(since, seen.at)}"
     awaited = "The outcome of those that are out is awaited"
     if seen.at <= since + OUTCOME_EXPECTED:
         return Headline(
@@ -677,7 +678,7 @@ def _most_waited_for(kinds: Sequence[KindDown], names: Mapping[str, str], seen: 
         if one.letters
     ]
     unnamed = len(kinds) - max(1, len(named))
-    more = f", {unnamed} more cause{'' if unnamed == 1 else 's'}" if unnamed else ""
+    more = f", {several(unnamed, 'more cause')}" if unnamed else ""
     told = "; ".join(named) or _not_looked_at(kinds[0], names[kinds[0].name], seen)
     return f"{told}{more}"
 
@@ -698,9 +699,8 @@ def _short_names(kinds: Iterable[KindDown]) -> dict[str, str]:
 def _not_looked_at(kind: KindDown, name: str, seen: Seen) -> str:
     """Letters came after a pass that found none of this kind in the DLQ: they may be of this kind."""
     backlog = seen.backlog or 0
-    them = "it" if backlog == 1 else "them"
     return (
-        f"{_letters(backlog)} {_wait(backlog)} for the next pass to look at {them}; "
+        f"{letters(backlog)} {_wait(backlog)} for the next pass to look at {_them(backlog)}; "
         f"{name} is down{_since(kind.since, seen.at)}"
     )
 
@@ -712,7 +712,7 @@ def _suspects_wait(seen: Seen) -> Headline | None:
     return Headline(
         topic=Topic.SUSPECTS,
         colour=Colour.YELLOW,
-        text=f"{_letters(count)} failed while others succeeded. {_waiting(seen)}",
+        text=f"{letters(count)} failed while others succeeded. {_waiting(seen)}",
         waits_for="Those that failed wait for their next try",
         until=seen.suspects_until,
         then="`redrive causes` and `redrive letters --held` show them.",
@@ -726,7 +726,7 @@ def _mixture(seen: Seen) -> Headline | None:
     return Headline(
         topic=Topic.SUSPECTS,
         colour=Colour.YELLOW,
-        text=f"{seen.came_back:,} of the last {_letters(seen.of_these)} failed while others succeeded. {_waiting(seen)}",
+        text=f"{seen.came_back:,} of the last {letters(seen.of_these)} failed while others succeeded. {_waiting(seen)}",
         waits_for="Letters that were never tried go first",
         then="`redrive causes` says what they fail of.",
     )
@@ -750,17 +750,20 @@ def _flowing(seen: Seen) -> Headline | None:
 
 def _starting(seen: Seen) -> Headline:
     if seen.backlog and seen.hidden >= seen.backlog:
+        all_of_them = f"All {seen.backlog:,} letters of the DLQ are hidden until their time."
         return Headline(
             topic=Topic.STARTING,
             colour=Colour.YELLOW,
-            text=f"All {_letters(seen.backlog)} of the DLQ are hidden until their time.",
+            text=all_of_them
+            if seen.backlog > 1
+            else "The DLQ's one letter is hidden until its time.",
             then="`redrive letters --held` says until when.",
         )
     return Headline(
         topic=Topic.STARTING,
         colour=Colour.NONE,
         text=_waiting(seen),
-        waits_for="The next pass looks at them",
+        waits_for=f"The next pass looks at {_them(seen.backlog or 0)}",
     )
 
 
@@ -790,7 +793,7 @@ def _waiting(seen: Seen) -> str:
         return "How many letters wait is not known."
     if not seen.backlog:
         return "No letter waits."
-    return f"{_letters(seen.backlog)} {_wait(seen.backlog)}."
+    return f"{letters(seen.backlog)} {_wait(seen.backlog)}."
 
 
 def _belief(seen: Seen) -> str:
@@ -801,18 +804,18 @@ def _shown(seen: Seen) -> str:
     """The results of the last letters, to follow a claim about their consumer."""
     if not seen.tried or seen.since is None:
         return ""
-    return f": {seen.succeeded:,} of {_letters(seen.tried)} succeeded{_since(seen.since, seen.at)}"
+    return f": {seen.succeeded:,} of {letters(seen.tried)} succeeded{_since(seen.since, seen.at)}"
 
 
 def _most(count: int, seen: Seen) -> str:
     backlog = seen.backlog or 0
-    return f"{min(count, backlog):,} of {_letters(backlog)}"
+    return f"{min(count, backlog):,} of {letters(backlog)}"
 
 
 def _most_and_those_behind(count: int, seen: Seen) -> str:
     if not seen.keeps_order or count >= (seen.backlog or 0):
         return f"{_most(count, seen)} {_wait(count)}"
-    return f"{_most(count, seen)}, and those in order behind {'it' if count == 1 else 'them'}, wait"
+    return f"{_most(count, seen)}, and those in order behind {_them(count)}, wait"
 
 
 def quoted(name: str) -> str:
@@ -824,12 +827,12 @@ def _pace(per_second: float) -> str:
     return f"{per_second:.0f} a second" if per_second >= 1 else f"{60 * per_second:.0f} a minute"
 
 
-def _letters(count: int) -> str:
-    return f"{count:,} letter{'' if count == 1 else 's'}"
-
-
 def _wait(count: int) -> str:
     return "waits" if count == 1 else "wait"
+
+
+def _them(count: int) -> str:
+    return "it" if count == 1 else "them"
 
 
 def _are(count: int) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from html import escape
 
 from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.counts import letters
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.causes import ByCause, CauseGroup, by_cause
@@ -20,7 +21,7 @@ from smart_redriver.oncall.status.page import facts_of
 from smart_redriver.oncall.status.snapshot import Snapshot
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.terminal import Tone
-from smart_redriver.oncall.terminal.words import ago, letters, stamp
+from smart_redriver.oncall.terminal.words import ago, stamp
 
 MOST_CAUSES = 10
 _LONGEST_TEXT = 200

@@ -8,6 +8,7 @@ import subprocess
 import tomllib
 
 from smart_redriver.cdk.queue_clashes import MAX_QUEUES
+from smart_redriver.engine.triage.retention import SWEEP_LIMIT
 from stacks.settings import parse_context
 from tests.infrastructure.app_process import ROOT, UNBUNDLED, run_app
 from tests.infrastructure.test_adoption import adopt, told_to_owners
@@ -20,6 +21,10 @@ def block(language: str) -> str:
     found = re.search(rf"```{language}\n(.*?)```", DOCS, re.DOTALL)
     assert found
     return found[1]
+
+
+def test_a_dry_run_is_said_to_read_as_many_letters_as_a_sweep():
+    assert f"reads up to {SWEEP_LIMIT:,} for those near expiry" in DOCS
 
 
 def test_the_list_of_queues_is_accepted(tmp_path):

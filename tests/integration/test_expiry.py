@@ -276,6 +276,21 @@ def test_of_a_deep_dlq_a_sweep_looks_at_a_part_and_the_next_ones_at_the_rest(
     assert account.circuit.dlq_sweep_at <= account.now() + timedelta(minutes=30)
 
 
+def test_a_dry_run_reads_as_many_letters_as_a_sweep_and_leaves_all(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "SWEEP_LIMIT", 4)
+    monkeypatch.setattr(guard, "ROUND_SIZE", 2)
+    account.dead_letters(*"abcdefghijklm")
+
+    report = account.run_pass(mode="dry_run", initial_window="1")
+
+    account.advance(seconds=1)
+
+    assert (report.examined, len(report.decisions)) == (5, 1)
+    assert account.counts(account.deployment.dlq_url) == (13, 0)
+
+
 def test_an_age_that_no_pass_has_seen_is_told_and_brings_the_next_sweep(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:

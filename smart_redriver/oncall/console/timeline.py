@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from smart_redriver.engine.counts import letters
 from smart_redriver.engine.reports.outcomes import Result
 from smart_redriver.oncall.audit.trail import Change, changes_of, short_name, trail_of
 from smart_redriver.oncall.deployment.aws import Answer, Asking
 from smart_redriver.oncall.deployment.metrics import Course, courses
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.status.passes import EndedPass, acts_in_words, is_dry, passes_between
-from smart_redriver.oncall.terminal.words import letters, stamp
+from smart_redriver.oncall.terminal.words import stamp
 from smart_redriver.oncall.verbs.options import Kind, Option
 
 OPTIONS = (Option(name="hours", about="So many hours back.", kind=Kind.WHOLE, least=1, most=24),)

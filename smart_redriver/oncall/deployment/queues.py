@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.counts import letters, several
 from smart_redriver.engine.errors import EntryFault
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.queue_facts import QueueFacts
@@ -17,7 +18,6 @@ from smart_redriver.engine.triage.ledger import Entry
 from smart_redriver.oncall.deployment.aws import Aws
 from smart_redriver.oncall.deployment.message_store import Operation, Stuck
 from smart_redriver.oncall.deployment.metrics import age_of_oldest
-from smart_redriver.oncall.terminal.words import letters
 
 if TYPE_CHECKING:
     from smart_redriver.engine.targets.target_source import Reach
@@ -135,7 +135,7 @@ class Queues:
 
     def cost(self, receives: int, seen: int) -> str:
         """A look counts as a receive of each letter."""
-        cost = f"This look cost {receives} receive{'' if receives == 1 else 's'}"
+        cost = f"This look cost {several(receives, 'receive')}"
         if not seen:
             return f"{cost} and met no letter."
         return f"{cost}; the receive count of {letters(seen)} rose by one. All are visible again."

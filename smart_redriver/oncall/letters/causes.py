@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from smart_redriver.engine.counts import letters
 from smart_redriver.engine.headline import Headline, worst
 from smart_redriver.engine.model.causes import CauseCircuit
 from smart_redriver.engine.model.circuit import Circuit
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.deployment.message_store import Stuck
 from smart_redriver.oncall.status.outlook import cause_to_json, held_in_words, since_when
-from smart_redriver.oncall.terminal.words import letters, stamp
+from smart_redriver.oncall.terminal.words import stamp
 
 #: The name of a group whose letters have no reported cause.
 NO_CAUSE = "no cause reported"

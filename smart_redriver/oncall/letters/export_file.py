@@ -19,12 +19,13 @@ from threading import Lock
 from typing import IO, Any
 
 from smart_redriver.engine.config.targets import queue_name
+from smart_redriver.engine.counts import letters
 from smart_redriver.engine.errors import EntryFault
 from smart_redriver.engine.messages.letter import Attribute, Letter, RedriveMetadata, Unfit
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.terminal.exits import Refused
-from smart_redriver.oncall.terminal.words import letters, listed
+from smart_redriver.oncall.terminal.words import listed
 
 VERSION = 1
 

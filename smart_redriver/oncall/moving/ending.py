@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from smart_redriver.engine.counts import letters
 from smart_redriver.engine.passes.ports import DeadLetters
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice
@@ -12,7 +13,6 @@ from smart_redriver.oncall.letters.export_file import Kept
 from smart_redriver.oncall.letters.presentation import TRY_AGAIN, not_among_them
 from smart_redriver.oncall.moving.work import Tally
 from smart_redriver.oncall.terminal.exits import Exit
-from smart_redriver.oncall.terminal.words import letters
 
 
 def tally_in_words(tally: Tally, done_word: str) -> list[str]:

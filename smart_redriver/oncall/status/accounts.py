@@ -16,6 +16,7 @@ from typing import Any
 from smart_redriver.engine.aws import items
 from smart_redriver.engine.aws.state_table import TableBatches
 from smart_redriver.engine.config.settings import Mode
+from smart_redriver.engine.counts import several
 from smart_redriver.engine.errors import RedriverError
 from smart_redriver.engine.headline import Headline, Passes, Topic, headline, seen_of, worst
 from smart_redriver.engine.messages.queue_facts import QueueFacts
@@ -27,7 +28,7 @@ from smart_redriver.oncall.status.passes import passes_of_process
 from smart_redriver.oncall.terminal.exits import Refused, explain
 from smart_redriver.oncall.terminal.table import printable, table
 from smart_redriver.oncall.terminal.terminal import Terminal, Tone
-from smart_redriver.oncall.terminal.words import several, span, stamp
+from smart_redriver.oncall.terminal.words import span, stamp
 
 #: The number of connections that a client has.
 _WIDTH = 32

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from smart_redriver.engine.config.settings import Mode, Settings
+from smart_redriver.engine.counts import letters
 from smart_redriver.engine.headline import KindDown, Passes, Seen, Topic, headline, quoted
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.batch import Judged
@@ -25,7 +26,7 @@ from smart_redriver.engine.model.permit import (
     spares_until,
 )
 from smart_redriver.engine.passes.reporting import BUSY_SECONDS
-from smart_redriver.oncall.terminal.words import ago, letters, span, stamp
+from smart_redriver.oncall.terminal.words import ago, span, stamp
 
 #: Status names this many causes; `redrive causes` names all.
 MOST_IN_A_LINE = 3

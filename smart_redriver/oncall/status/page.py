@@ -10,6 +10,7 @@ from typing import NamedTuple
 from smart_redriver.engine.config.backends import BACKENDS
 from smart_redriver.engine.config.settings import Mode
 from smart_redriver.engine.config.targets import Origin
+from smart_redriver.engine.counts import letters, several
 from smart_redriver.engine.headline import Colour, Headline, Passes
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.circuit import Circuit, State
@@ -19,7 +20,7 @@ from smart_redriver.oncall.status.outlook import causes_in_words, is_known, last
 from smart_redriver.oncall.status.passes import acts_in_words
 from smart_redriver.oncall.status.snapshot import Snapshot, SourceNow
 from smart_redriver.oncall.terminal.terminal import Tone
-from smart_redriver.oncall.terminal.words import ago, await_a_verdict, letters, span, stamp
+from smart_redriver.oncall.terminal.words import ago, await_a_verdict, span, stamp
 
 _MEANING = {
     State.CLOSED: "",
@@ -112,7 +113,7 @@ def _out(circuit: Circuit) -> str:
     """Letters with unknown outcomes. The next step says how many more may go."""
     told = await_a_verdict(circuit.unknown)
     if settled := circuit.outstanding - circuit.unknown:
-        told += f"; for {settled:,} other{'' if settled == 1 else 's'} the outcome is known"
+        told += f"; for {several(settled, 'other')} the outcome is known"
     if failing := circuit.left_failing:
         told += f"; {letters(failing)} of failed batches are still with the consumer"
     return told
@@ -183,8 +184,7 @@ def _depth(facts: QueueFacts | None, words: _Words) -> str:
     parts = [f"{facts.in_flight:,} {words.hidden}" if facts.in_flight else ""]
     parts += [f"{facts.delayed:,} delayed" if facts.delayed else ""]
     details = ", ".join(part for part in parts if part)
-    ending = "" if facts.depth == 1 else "s"
-    return f"{facts.depth:,} {words.one}{ending}" + (f" ({details})" if details else "")
+    return several(facts.depth, words.one) + (f" ({details})" if details else "")
 
 
 def _of_source(now: Snapshot) -> _Words:

@@ -1,7 +1,7 @@
-"""Times, ages, counts and generated names in plain words.
+"""Times, ages and generated names in plain words.
 
 `SmartRedriver-QueuesDeadLetterA4947A69-1X2Y3Z` is QueuesDeadLetter in the template; people see DeadLetter. The stack's
-own source queue has the stack's id in its name; people see Source. Standard library only.
+own source queue has the stack's id in its name; people see Source. Standard library and counts only.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 
+from smart_redriver.engine.counts import letters
 from smart_redriver.oncall.terminal.exits import Misused
 
 _LONGEST = timedelta(days=3650)
@@ -38,16 +39,6 @@ def ago(moment: datetime, now: datetime) -> str:
 def stamp(moment: datetime | None) -> str | None:
     """ISO 8601 in UTC, to the second."""
     return None if moment is None else f"{moment:%Y-%m-%dT%H:%M:%SZ}"
-
-
-def several(count: int, what: str) -> str:
-    """A count of things, by the name of one."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
-
-
-def letters(count: int) -> str:
-    """A count of letters."""
-    return several(count, "letter")
 
 
 def await_a_verdict(count: int) -> str:

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
+from smart_redriver.engine.counts import letters
 from smart_redriver.engine.passes.ports import DeadLetters
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ledger import Entry, Status
@@ -22,7 +23,7 @@ from smart_redriver.oncall.letters.look import look_through
 from smart_redriver.oncall.status.waiting import Waits
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.table import printable
-from smart_redriver.oncall.terminal.words import letters, parse_moment, stamp
+from smart_redriver.oncall.terminal.words import parse_moment, stamp
 
 
 class Fate(str, Enum):

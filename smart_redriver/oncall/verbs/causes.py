@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from smart_redriver.engine.config.settings import Mode
+from smart_redriver.engine.counts import letters
 from smart_redriver.engine.headline import Headline, worst
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.triage.ledger import Entry
@@ -23,7 +24,7 @@ from smart_redriver.oncall.letters.ledger_scan import stuck_entries
 from smart_redriver.oncall.status.standing import headlines_of
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.table import printable
-from smart_redriver.oncall.terminal.words import letters, stamp
+from smart_redriver.oncall.terminal.words import stamp
 
 #: People at a terminal at night read no more causes than this.
 MOST_SHOWN = 20

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from smart_redriver.engine.counts import letters
 from smart_redriver.oncall.audit.trail import recorded
 from smart_redriver.oncall.deployment.message_store import Operation, refuse_unless
 from smart_redriver.oncall.deployment.session import Session
@@ -18,7 +19,6 @@ from smart_redriver.oncall.moving.sending import WriteAndDelete
 from smart_redriver.oncall.moving.work import Work
 from smart_redriver.oncall.status.standing import tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Refused
-from smart_redriver.oncall.terminal.words import letters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from smart_redriver.engine.counts import letters
 from smart_redriver.engine.headline import Headline, worst
 from smart_redriver.engine.model import breaker
 from smart_redriver.engine.model.circuit import Circuit, State
@@ -24,7 +25,7 @@ from smart_redriver.oncall.status.standing import (
 )
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.table import printable
-from smart_redriver.oncall.terminal.words import letters, listed, parse_lasting, span, stamp
+from smart_redriver.oncall.terminal.words import listed, parse_lasting, span, stamp
 
 #: A pass looks first, so it costs nearly nothing when there is nothing to do yet.
 _BETWEEN_PASSES_SECONDS = 20.0

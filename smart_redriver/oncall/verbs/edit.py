@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from smart_redriver.engine.counts import letters
 from smart_redriver.engine.errors import EntryFault
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.passes.ports import DeadLetters
@@ -46,7 +47,7 @@ from smart_redriver.oncall.status.standing import confirm_sending, tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.table import printable_line
 from smart_redriver.oncall.terminal.terminal import Tone, Verbatim
-from smart_redriver.oncall.terminal.words import letters, listed
+from smart_redriver.oncall.terminal.words import listed
 
 _CHANGED = "somebody else has edited it meanwhile; edit it again, from what it is now"
 

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from smart_redriver.engine.counts import letters
 from smart_redriver.oncall.audit.trail import recorded
 from smart_redriver.oncall.deployment.message_store import Operation, refuse_unless
 from smart_redriver.oncall.deployment.session import Session
@@ -28,7 +29,7 @@ from smart_redriver.oncall.moving.selection import CUT, SAMPLES, facts_of, nothi
 from smart_redriver.oncall.moving.work import tell_refused
 from smart_redriver.oncall.status.standing import confirm_sending, tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Refused
-from smart_redriver.oncall.terminal.words import letters, listed
+from smart_redriver.oncall.terminal.words import listed
 
 #: An export hides what it reads until it is done, so that it reads nothing twice.
 HIDDEN_FOR = timedelta(minutes=10)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from smart_redriver.engine.counts import letters
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ledger import Entry
@@ -19,7 +20,7 @@ from smart_redriver.oncall.letters.presentation import TRY_AGAIN, Room, entry_to
 from smart_redriver.oncall.status.waiting import Wait, Waits
 from smart_redriver.oncall.terminal.exits import Exit, Misused
 from smart_redriver.oncall.terminal.terminal import Verbatim
-from smart_redriver.oncall.terminal.words import ago, letters, stamp
+from smart_redriver.oncall.terminal.words import ago, stamp
 
 
 def peek(session: Session, wanted: Filter, *, limit: int, with_body: bool) -> Exit:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from smart_redriver.engine.counts import letters
 from smart_redriver.oncall.audit.trail import recorded
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice, choice_of
@@ -15,7 +16,6 @@ from smart_redriver.oncall.moving.sending import BY_HAND, Park
 from smart_redriver.oncall.moving.work import Work
 from smart_redriver.oncall.status.standing import tell_standing
 from smart_redriver.oncall.terminal.exits import Exit
-from smart_redriver.oncall.terminal.words import letters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from smart_redriver.engine.counts import letters
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ledger import Entry
 from smart_redriver.oncall.deployment.session import Session
@@ -21,7 +22,7 @@ from smart_redriver.oncall.letters.presentation import (
     why_parked,
 )
 from smart_redriver.oncall.terminal.exits import Exit
-from smart_redriver.oncall.terminal.words import ago, letters, stamp
+from smart_redriver.oncall.terminal.words import ago, stamp
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+from smart_redriver.engine.counts import letters
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.audit.trail import recorded
 from smart_redriver.oncall.deployment.session import Session
@@ -27,7 +28,7 @@ from smart_redriver.oncall.status.outlook import forecast
 from smart_redriver.oncall.status.standing import confirm_sending, tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Misused
 from smart_redriver.oncall.terminal.table import printable
-from smart_redriver.oncall.terminal.words import letters, listed, span
+from smart_redriver.oncall.terminal.words import listed, span
 
 #: On AWS, ten letters need five calls; eight workers manage several hundred letters a second.
 WORKERS = 8

@@ -19,6 +19,7 @@ from typing import Any
 
 from smart_redriver.engine.config.backends import OPEN_STATE, Stopped
 from smart_redriver.engine.config.settings import Mode
+from smart_redriver.engine.counts import letters
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.passes.redrive_pass import run_pass
 from smart_redriver.engine.report import Outcome
@@ -31,7 +32,7 @@ from smart_redriver.oncall.status.passes import acts_in_words
 from smart_redriver.oncall.status.standing import tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Misused, Refused
 from smart_redriver.oncall.terminal.table import printable
-from smart_redriver.oncall.terminal.words import await_a_verdict, letters
+from smart_redriver.oncall.terminal.words import await_a_verdict
 
 LONGEST_DRY_RUN = timedelta(seconds=60)
 _BAD = frozenset({Outcome.FAILED.value, Outcome.REFUSED.value})

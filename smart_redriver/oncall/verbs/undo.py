@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from smart_redriver.engine.counts import letters
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL
 from smart_redriver.engine.triage.case import Case
@@ -29,7 +30,6 @@ from smart_redriver.oncall.moving.sending import BY_HAND, Park, WriteAndDelete
 from smart_redriver.oncall.moving.work import Acted, Tally, Work
 from smart_redriver.oncall.status.standing import tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Refused
-from smart_redriver.oncall.terminal.words import letters
 
 _UNKNOWN = "the ledger does not know it; `redrive import` sends it"
 _AS_IT_WAS = "it is as it was"

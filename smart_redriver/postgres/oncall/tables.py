@@ -9,13 +9,13 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
 from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.counts import letters
 from smart_redriver.engine.errors import EntryFault
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.passes.ports import DeadLetters, Ledger, Source
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.deployment.message_store import Operation, Stuck
-from smart_redriver.oncall.terminal.words import letters
 from smart_redriver.postgres.engine.letters import (
     AGAIN,
     GENERIC,
