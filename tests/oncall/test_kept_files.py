@@ -275,3 +275,18 @@ def test_a_letter_of_the_dlq_comes_back_as_what_the_command_did(
     done = {"undo": "put back", "import": "imported"}[command]
     assert (entry.status, entry.park_reason) == (Status.PARKED, reason)
     assert f"{done} by " in entry.history[-1]
+
+
+@pytest.mark.parametrize(("to", "queue"), [("source", SOURCE), ("parking-lot", PARKING_LOT)])
+def test_a_letter_that_was_deleted_twice_into_a_file_is_imported_once(
+    desk: Desk, file: Path, to: str, queue: str
+) -> None:
+    desk("undo", str(file), "--yes")
+    desk("delete", "--all", "--yes", "--export", str(file))
+    assert len(file.read_text().splitlines()) == 4
+
+    ran = desk("import", str(file), "--to", to, "--yes")
+
+    assert ran.code == 3
+    assert "Skipped 2: the ledger shows it as still there." in ran.err
+    assert desk.bodies(queue) == ["a", "b"]

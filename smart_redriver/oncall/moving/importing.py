@@ -73,18 +73,19 @@ class Importing(ABC):
         self.tally.was_interrupted = bool(few)
 
     def _take(self, few: Sequence[Kept]) -> None:
-        known = Whereabouts.of(self._session, few)
+        known, self._reasons = Whereabouts.of(self._session, few), {}
         absent: dict[str, Case] = {}
         for one in few:
             letter, entry = one.letter, known.entries.get(one.letter.original_id)
             is_about = entry is not None and letter.original_id not in known.gone
-            if is_about or letter.message_id in absent:
+            # A letter that was deleted twice is in two lines, under the ids of two copies.
+            if is_about or letter.original_id in absent:
                 self.tally.skipped["the ledger shows it as still there"] += 1
             else:
                 if entry is not None and one.queue is not None:
                     entry = replace(entry, queue=one.queue)  # another queue's letter is this one's
-                absent[letter.message_id] = Case(letter=letter, entry=entry)
-        self._reasons = {one.letter.message_id: one.reason for one in few}
+                absent[letter.original_id] = Case(letter=letter, entry=entry)
+                self._reasons[letter.message_id] = one.reason
         self._import(list(absent.values()), self._session.clock())
 
     @abstractmethod

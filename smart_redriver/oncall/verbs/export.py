@@ -111,7 +111,7 @@ def import_letters(session: Session, request: ImportRequest) -> Exit:
     where = listed(session.place.sources) if request.to_source else "the parking lot"
     say = session.terminal.plan
     say(
-        f"Plan: send {letters(total)} of {file.path} to {where}, except those that are still there."
+        f"Plan: send {letters(total)} of {file.path} to {where}, except those that the ledger shows as still there."
     )
     for kept in islice(file, SAMPLES):
         say(f"  such as {kept.letter.original_id}:")
