@@ -86,6 +86,20 @@ def test_an_edit_does_not_take_back_what_somebody_else_edited_meanwhile(
     assert not Path("own.jsonl").exists()
 
 
+def test_a_file_that_can_not_be_written_is_told_before_anybody_edits(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (original_id,) = desk.park("broken")
+    monkeypatch.setenv("EDITOR", "touch was-edited")
+    Path("notes.txt").write_text("not a letter\n")
+
+    ran = desk("edit", original_id, "--yes", "--export", "notes.txt")
+
+    assert ran.code == 1
+    assert "notes.txt exists and is not a file of letters" in ran.err
+    assert not (tmp_path / "was-edited").exists()
+
+
 # Undo.
 
 

@@ -77,6 +77,13 @@ def edit(session: Session, request: EditRequest, ready: Callable[[], Hand]) -> E
     check = validator(request.validate) if request.validate else None
     refuse_unless(session.letter_store, Operation.REWRITE)
     hand = ready()
+    with ExportFile(session, request.file) as file:  # before a person has edited in vain
+        return _edit(session, request, file, hand, check)
+
+
+def _edit(
+    session: Session, request: EditRequest, file: ExportFile, hand: Hand, check: Validate | None
+) -> Exit:
     out_of = session.letters_in(dlq=request.from_dlq)
     before = _find(session, out_of, request.message_id)
     after = _edited_by_hand(before, hand, keeps_rows=session.letter_store.keeps_rows)
@@ -91,7 +98,7 @@ def edit(session: Session, request: EditRequest, ready: Callable[[], Hand]) -> E
     standing = tell_standing(session)
     question = f"Send the edited copy to {to}, and remove the original?"
     confirm_sending(session, question, standing, insists=request.insists)
-    return _send(session, request, out_of, before.letter, after.letter)
+    return _send(session, request, file, out_of, before.letter, after.letter)
 
 
 def _find(session: Session, out_of: DeadLetters, message_id: str) -> Case:
@@ -127,24 +134,28 @@ def _edited_by_hand(found: Case, hand: Hand, *, keeps_rows: bool) -> Case:
 
 
 def _send(
-    session: Session, request: EditRequest, out_of: DeadLetters, before: Letter, after: Letter
+    session: Session,
+    request: EditRequest,
+    file: ExportFile,
+    out_of: DeadLetters,
+    before: Letter,
+    after: Letter,
 ) -> Exit:
     was = fingerprint(before)
     note = f"edited and replayed by {session.who}, before it was sha256 {was}"
     exactly = Choice(ids=frozenset({before.original_id}))
     what = f"edit {before.original_id}, sha256 {was} before and {fingerprint(after)} after"
-    with ExportFile(session, request.file) as file:
-        mended = SendBack(
-            session,
-            out_of,
-            note=note,
-            validate=lambda letter: None if fingerprint(letter) == was else _CHANGED,
-            edit=lambda letter: _mended(letter, after),
-            keep=partial(_kept, session, file, dlq=request.from_dlq),
-        )
-        with recorded(session, what, request.reason) as ended:
-            tally = Work(session, out_of, exactly, mended, limit=1, is_sent=True).run()
-            ended += [*tally_in_words(tally, "sent the edited copy of"), *file.told()]
+    mended = SendBack(
+        session,
+        out_of,
+        note=note,
+        validate=lambda letter: None if fingerprint(letter) == was else _CHANGED,
+        edit=lambda letter: _mended(letter, after),
+        keep=partial(_kept, session, file, dlq=request.from_dlq),
+    )
+    with recorded(session, what, request.reason) as ended:
+        tally = Work(session, out_of, exactly, mended, limit=1, is_sent=True).run()
+        ended += [*tally_in_words(tally, "sent the edited copy of"), *file.told()]
     return finish(session, tally, exactly, "sent the edited copy of")
 
 
