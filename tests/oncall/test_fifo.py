@@ -358,3 +358,27 @@ def test_a_left_over_copy_that_can_not_be_deleted_cuts_nothing_of_its_group_off(
     name = desk.world.queue_name(DLQ)
     hidden = desk.world.sqs.inspect.messages(name, Rest.IN_FLIGHT)
     assert desk.entry(out).current_id not in {one.message_id for one in hidden}
+
+
+@pytest.mark.parametrize("verb", ["park", "delete"])
+def test_letters_behind_one_that_stays_are_not_said_to_be_gone(desk: Desk, verb: str) -> None:
+    """SQS hands out ten of a group, and the one that stays is one of them."""
+    out, *_ = desk.dead_letters(*TWELVE)
+    desk("run", "--yes")
+    desk.sleep(120)
+    desk("run", "--yes")
+
+    where = () if verb == "park" else ("--from-dlq",)
+    ran = desk(verb, "--all", *where, "--yes")
+    again = desk(verb, "--all", *where, "--yes")
+
+    assert ran.code == again.code == 3
+    assert f"Skipped 1: {OUT}." in ran.err
+    assert "Gone: " not in ran.err
+    assert (
+        "Not met: 2 letters. A pass or a person is working on them, or they are behind letters of their message "
+        "group that stay: try again in five minutes."
+    ) in ran.err
+    assert "Not met: " not in again.err
+    assert desk.entry(out).kept_id == out
+    assert desk.in_order(DLQ) == TWELVE[:1]

@@ -53,7 +53,11 @@ def finish(
     session.terminal.say(first[0].upper() + first[1:] + ".")
     for part in rest:
         session.terminal.warn(part[0].upper() + part[1:] + ".")
-    for warning in (*map(not_among_them, missing), *_warnings(unmet, gone)):
+    keeps_order = out_of is not None and out_of.is_fifo
+    for warning in (
+        *map(not_among_them, missing),
+        *_warnings(unmet, gone, keeps_order=keeps_order),
+    ):
         session.terminal.warn(warning)
     is_too_late = bool(gone) and not tally.done
     left = bool(
@@ -74,9 +78,10 @@ def finish(
     return _exit(tally, is_all=not left)
 
 
-def _warnings(unmet: int, gone: int) -> Iterator[str]:
+def _warnings(unmet: int, gone: int, *, keeps_order: bool) -> Iterator[str]:
     if unmet:
-        yield f"Not met: {letters(unmet)}. A pass or a person is working on them: {TRY_AGAIN}."
+        behind = ", or they are behind letters of their message group that stay" * keeps_order
+        yield f"Not met: {letters(unmet)}. A pass or a person is working on them{behind}: {TRY_AGAIN}."
     if gone:
         yield (
             f"Gone: {letters(gone)} of the plan, which somebody else took meanwhile: "
@@ -91,12 +96,18 @@ def _exit(tally: Tally, *, is_all: bool) -> Exit:
 
 
 def _not_met(tally: Tally, planned: int, out_of: DeadLetters | None) -> tuple[int, int]:
-    """Count letters of the plan that were not found: those that are hidden, and those that are no longer there."""
-    met = tally.done + tally.discarded + tally.skipped.total() + tally.failed.total()
+    """Count letters of the plan that were not found: those that can't be met now, and those that are no longer there.
+
+    In a FIFO queue, letters behind others of their group can't be met although they count as visible.
+    """
+    stay = tally.skipped.total() + tally.failed.total()
+    met = tally.done + tally.discarded + stay
     if out_of is None or tally.was_interrupted or met >= planned:
         return 0, 0
-    hidden = min(planned - met, out_of.facts().hidden)
-    return hidden, planned - met - hidden
+    facts = out_of.facts()
+    there = max(0, facts.depth - stay) if out_of.is_fifo else facts.hidden
+    unmet = min(planned - met, there)
+    return unmet, planned - met - unmet
 
 
 def tell_order(session: Session, *, from_dlq: bool) -> None:
