@@ -12,6 +12,7 @@ from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from smart_redriver.engine.counts import letters as letters_in_words
 from smart_redriver.engine.errors import CallFailed, EntryFault
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.queue_facts import QueueFacts
@@ -21,7 +22,6 @@ from smart_redriver.kafka.engine.letters import Dead, name_in_id
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.oncall.deployment.message_store import Operation, Stuck
 from smart_redriver.oncall.terminal.exits import Refused
-from smart_redriver.oncall.terminal.words import letters as letters_in_words
 
 if TYPE_CHECKING:
     from smart_redriver.engine.wiring import Connection
