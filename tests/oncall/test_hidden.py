@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -162,3 +163,46 @@ def test_history_names_no_file_where_no_letter_was_kept(desk: Desk) -> None:
 
     assert before[-1] == "delete all: deleted 0 letters"
     assert desk.history()[-1] == "delete all: deleted 1 letter; kept in gone.jsonl"
+
+
+def take_away(desk: Desk, queue: str) -> None:
+    """What another tool does that empties a queue."""
+    url = desk.world.url(queue)
+    for one in desk.world.sqs.receive_message(QueueUrl=url)["Messages"]:
+        desk.world.sqs.delete_message(QueueUrl=url, ReceiptHandle=one["ReceiptHandle"])
+
+
+MISSING = "but was not met there: it may have expired, or another tool may have removed it"
+
+
+@pytest.mark.parametrize("others", [(), ("b",)], ids=["in an empty queue", "beside another"])
+@pytest.mark.parametrize("queue", [PARKING_LOT, DLQ])
+def test_a_letter_that_a_look_through_all_does_not_meet_is_not_said_to_be_there(
+    desk: Desk, queue: str, others: tuple[str, ...]
+) -> None:
+    """The ledger says so for as long as nobody tells it of a purge."""
+    put = desk.park if queue == PARKING_LOT else desk.dead_letters
+    (message_id,) = put("a")
+    if queue == DLQ:
+        desk.store.write_ledger([desk.suspect(message_id)], [], desk.world.clock.now())
+    take_away(desk, queue)
+    if others:
+        put(*others)
+
+    ran, short = desk("show", message_id), desk("show", message_id, "--look", "0")
+
+    where = f"{message_id} is in the {'parking lot' if queue == PARKING_LOT else 'DLQ'}"
+    assert f"{where}, {MISSING}." in ran.out
+    assert "it is hidden" not in ran.out
+    assert f"{where}." in short.out
+
+
+def test_a_letter_that_may_be_on_its_way_is_not_said_to_be_missing(desk: Desk) -> None:
+    (message_id,) = desk.dead_letters("a")
+    entry = replace(desk.suspect(message_id), status=Status.FAILED)
+    desk.store.write_ledger([entry], [], desk.world.clock.now())
+    take_away(desk, DLQ)
+
+    ran = desk("show", message_id)
+
+    assert "in the DLQ, or on its way there: its consumer reported its last failure." in ran.out

@@ -53,13 +53,14 @@ class Looked(NamedTuple):
 
     Attributes:
         found: the letter itself.
-        hidden: how it is hidden, if it is in the queue but a look through all visible letters missed it.
+        missed: why a look through all visible letters of its queue missed it. `is_hidden`: it is there, but hidden.
         surely: PARKED or RETURNED, if the look proved that it is in the parking lot or in the DLQ.
 
     """
 
     found: Case | None = None
-    hidden: str | None = None
+    missed: str | None = None
+    is_hidden: bool = False
     surely: Status | None = None
 
 
@@ -75,15 +76,17 @@ def look_for(session: Session, choice: Choice, entry: Entry | None, limit: int) 
         return Looked()
     out_of = session.letters_in(dlq=not in_lot)
     facts = out_of.facts()
-    if not facts.depth or not limit:
+    if not limit:
         return Looked()
+    if not facts.depth:
+        return _missed(session, entry, facts)
     found, look = find(session, out_of, choice.takes, min(limit, facts.depth))
     session.terminal.say(look.cost())
     session.terminal.say()
     if found is not None:
         return Looked(found, surely=_surely(found, entry, in_lot=in_lot))
-    is_missed = look.seen < limit and not look.is_cut_short
-    return Looked(hidden=_hidden(session, entry, facts) if is_missed else None)
+    is_missed = look.seen < limit and not look.is_cut_short and not look.is_cut
+    return _missed(session, entry, facts) if is_missed else Looked()
 
 
 def _surely(found: Case, entry: Entry | None, *, in_lot: bool) -> Status | None:
@@ -93,12 +96,18 @@ def _surely(found: Case, entry: Entry | None, *, in_lot: bool) -> Status | None:
     return Status.PARKED if in_lot else Status.RETURNED
 
 
-def _hidden(session: Session, entry: Entry | None, facts: QueueFacts) -> str | None:
-    """Why a look through a queue missed the letter; None if the letter may not be there at all."""
+#: SQS tells nobody about either.
+_MISSING = "but was not met there: it may have expired, or another tool may have removed it"
+
+
+def _missed(session: Session, entry: Entry | None, facts: QueueFacts) -> Looked:
+    """Why a look through a queue missed the letter, if the ledger says for sure that it is there."""
     if entry is None or not belongs(entry, to_dlq=entry.status is not Status.PARKED):
-        return None
+        return Looked()
     wait = Waits.of(session).alone(entry)
-    return hidden_in_words(wait.until if wait else None, facts, session.clock())
+    hidden = hidden_in_words(wait.until if wait else None, facts, session.clock())
+    missing = None if entry.status is Status.FAILED else _MISSING  # that may still be on its way
+    return Looked(missed=hidden or missing, is_hidden=bool(hidden))
 
 
 def _find(session: Session, choice: Choice, entry: Entry | None, *, in_lot: bool) -> Looked:
@@ -192,7 +201,8 @@ class Wanted:
 def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     """Show where a letter is, its history, and its content if that can be read. Raises CallFailed and Refused."""
     known = find_entry(session, message_id)
-    found, hidden, seen = look_for(session, _by_any_id(message_id, known), known, wanted.look)
+    looked = look_for(session, _by_any_id(message_id, known), known, wanted.look)
+    found, seen = looked.found, looked.surely
     if known is None and found is None:
         raise Refused(session.letter_store.unknown(message_id, wanted.look))
     entry, letter = (known or found.entry, found.letter) if found else (known, None)
@@ -200,7 +210,7 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     target = target_of(session, entry, found)
     wanted = _with_log_group(wanted, failure, target)
     log = _log_of(session, entry, failure, letter, wanted)
-    where = _WHERE[seen] if seen else _where(session, entry, hidden)
+    where = _WHERE[seen] if seen else _where(session, entry, looked.missed)
     queue = session.name_of(found) if found else None
     wait = Waits.of(session).letter(entry, queue=queue, is_met=seen is Status.RETURNED)
     told = {"where": where, **_to_json(target, entry, failure, letter, wait)}
@@ -209,7 +219,7 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     for line in (*target_lines(target, letter), *_wait_lines(wait, session.clock())):
         session.terminal.say(f"  {line}")
     room = Room() if wanted.whole else Room.on(session.terminal)
-    _tell(session, entry, hidden, failure, letter, room)
+    _tell(session, entry, failure, letter, room, is_hidden=looked.is_hidden)
     if wanted.logs:
         _tell_log(session, log, room)
     return Exit.DONE
@@ -262,14 +272,14 @@ def _message_to_json(letter: Letter) -> dict[str, Any]:
     }
 
 
-def _where(session: Session, entry: Entry | None, hidden: str | None = None) -> str:
+def _where(session: Session, entry: Entry | None, missed: str | None = None) -> str:
     where = "in the DLQ, on its first visit"
     if entry is not None:
         is_sent = entry.status in (Status.REDRIVEN, Status.REPLAYED)
         if is_sent and (out := _out(session, entry)):
             return out
         where = _WHERE[Status.FAILED if is_sent and entry.is_settled else entry.status]
-    return f"{where}, {hidden}" if hidden else where
+    return f"{where}, {missed}" if missed else where
 
 
 def _out(session: Session, entry: Entry) -> str | None:
@@ -301,10 +311,11 @@ def _facts(
 def _tell(
     session: Session,
     entry: Entry | None,
-    hidden: str | None,
     failure: ReceivedOutcome | None,
     letter: Letter | None,
     room: Room,
+    *,
+    is_hidden: bool,
 ) -> None:
     say = session.terminal.say
     if entry:
@@ -317,7 +328,7 @@ def _tell(
             say(f"    {printable(note)}")
     if letter is None:
         why = "it was not looked for there, or not found. --look N looks further"
-        say(f"Its body is not available: {'it is hidden' if hidden else why}.")
+        say(f"Its body is not available: {'it is hidden' if is_hidden else why}.")
     else:
         _tell_content(session, letter, room)
     if failure is not None and failure.outcome.traceback:
