@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 from pathlib import Path
 
@@ -290,3 +291,18 @@ def test_a_letter_that_was_deleted_twice_into_a_file_is_imported_once(
     assert ran.code == 3
     assert "Skipped 2: the ledger shows it as still there." in ran.err
     assert desk.bodies(queue) == ["a", "b"]
+
+
+@pytest.mark.parametrize("verb", ["import", "undo"])
+def test_a_pipe_is_no_file_of_letters(desk: Desk, file: Path, verb: str) -> None:
+    """`redrive import <(zcat gone.jsonl.gz)` read it twice, and ended with 0 after no letter."""
+    reads, writes = os.pipe()
+    os.write(writes, file.read_bytes())
+    os.close(writes)
+
+    ran = desk(verb, f"/dev/fd/{reads}", "--yes")
+
+    assert ran.code == 1
+    assert f"/dev/fd/{reads} is not a regular file. Name one." in ran.err
+    assert desk.bodies(PARKING_LOT) == []
+    os.close(reads)

@@ -212,3 +212,7 @@ def test_a_log_group_without_a_name_is_misuse(desk: Desk) -> None:
     assert ran.code == 2
     assert "--log-group ' ' is empty: leave it out, or give a text." in ran.err
     assert desk.calls == []
+
+
+def test_a_limit_beyond_all_numbers_of_the_machine_is_none(desk: Desk) -> None:
+    assert desk("logs", "--limit", str(10**23)).code == 0

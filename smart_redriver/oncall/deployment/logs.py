@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -79,7 +80,7 @@ def read_log(
 ) -> Found:
     """The newest `most` lines that are `selected`, as far as the log could be searched. Raises CallFailed."""
     request, logs = query.to_request(), session.aws.client("logs")
-    newest: deque[LogLine] = deque(maxlen=most)
+    newest: deque[LogLine] = deque(maxlen=min(most, sys.maxsize))
     seen = 0
     for _ in range(MOST_PAGES):
         page = logs.filter_log_events(**request)

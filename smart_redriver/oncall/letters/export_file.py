@@ -242,6 +242,8 @@ class KeptFile:
 
 def read_lines(path: Path) -> Iterator[Kept]:
     """The letters of a file, one at a time. Raises Refused naming the line that is wrong."""
+    if path.exists() and not path.is_file():  # a pipe (`<(zcat ...)`) can be read only once
+        raise Refused(f"{path} is not a regular file. Name one.")
     try:
         with path.open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, start=1):
