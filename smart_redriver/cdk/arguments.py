@@ -221,8 +221,8 @@ def is_away(stack: cdk.Stack, account: str, region: str) -> bool:
 
 def is_elsewhere(key_arn: str, stack: cdk.Stack) -> bool:
     """Whether a key is known to be in another Region than the stack."""
-    key, home = KEY_ARN.fullmatch(key_arn), stack.region
-    return key is not None and key["region"] != home and not cdk.Token.is_unresolved(home)
+    key = KEY_ARN.fullmatch(key_arn)
+    return key is not None and is_away(stack, stack.account, key["region"])
 
 
 def too_many(sources: Mapping[str, sqs.IQueue]) -> Iterator[Fault]:

@@ -41,7 +41,7 @@ class Topics(Construct):
         stack, topics = cdk.Stack.of(self), {"warning": warning, "paging": paging}
         check_topics(topics)
         monitoring = checked_monitoring(monitoring or MonitoringSettings())
-        if faults := [*_elsewhere(stack.region, monitoring), *_unfit(stack, topics)]:
+        if faults := [*_elsewhere(stack, monitoring), *_unfit(stack, topics)]:
             raise SettingsError(faults)
         self.people = monitoring.people
         self._given_key = key
@@ -125,17 +125,16 @@ class Topics(Construct):
         )
 
 
-def _elsewhere(region: str, monitoring: MonitoringSettings) -> Iterator[Fault]:
+def _elsewhere(stack: cdk.Stack, monitoring: MonitoringSettings) -> Iterator[Fault]:
     """Yield faults of topics in a Region other than the alarms': CloudWatch does not accept them.
 
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
     """
-    if cdk.Token.is_unresolved(region):
-        return
     for name in ("warning_topic_arn", "paging_topic_arn"):
         arn: str = getattr(monitoring, name)
-        if arn and not cdk.Token.is_unresolved(arn) and arn.split(":")[3] != region:
-            yield Fault(setting=name, seen=arn, accepted=f"a topic of {region}")
+        is_known = arn and not cdk.Token.is_unresolved(arn)
+        if is_known and is_away(stack, stack.account, arn.split(":")[3]):
+            yield Fault(setting=name, seen=arn, accepted=f"a topic of {stack.region}")
 
 
 def _unfit(stack: cdk.Stack, topics: Mapping[str, sns.ITopic | None]) -> Iterator[Fault]:
