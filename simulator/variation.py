@@ -23,7 +23,7 @@ from simulator.scenarios.scenario import Outage
 from simulator.sources import LiveTraffic
 from simulator.world import hours, minutes
 from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.config.targets import Origin
+from smart_redriver.engine.config.targets import SERVED, Origin
 
 
 class ImpossibleError(ValueError):
@@ -151,7 +151,7 @@ def _conditions(conditions: Conditions, wishes: Wishes) -> Conditions:
         message = "--groups are of FIFO queues: add --fifo."
         raise ImpossibleError(message)
     given = {name: value for name, value in wished.items() if value is not None}
-    if wishes.origin not in (None, Origin.SQS.value):
+    if SERVED[Origin(wishes.origin or Origin.SQS)]:
         given = {"visibility_timeout": OF_A_FUNCTION} | given
     return replace(conditions, **given)  # type: ignore[arg-type]  # each has its field's type
 
@@ -280,18 +280,18 @@ def _check_capacity(scenario: Scenario) -> None:
 
 
 def _check_origin(scenario: Scenario) -> None:
-    origin, consumer = scenario.conditions.origin.value, scenario.consumer(0)
+    origin, consumer = scenario.conditions.origin, scenario.consumer(0)
     has_none = {
         "order within message groups": scenario.conditions.fifo,
         "second source queue": scenario.neighbour,
         "consumer that makes messages of letters": consumer.splits,
         "consumer that reports": consumer.reports,
-        "consumer with a capacity": consumer.capacity_per_second,
+        "consumer with a capacity": consumer.capacity_per_second and origin is not Origin.KAFKA,
         "consumer that takes its time": consumer.processing_seconds,
         "consumer that fails whole batches": consumer.whole_batches,
         "bad wire between the pass and its queues": scenario.mishaps,
     }
     for what, is_asked in has_none.items():
         if is_asked:
-            message = f"--origin {origin}: its simulated world has no {what}."
+            message = f"--origin {origin.value}: its simulated world has no {what}."
             raise ImpossibleError(message)

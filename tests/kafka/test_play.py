@@ -52,6 +52,17 @@ def test_the_command_plays_on_a_log(capsys):
     assert figures["deliveries"] > 30
 
 
+def test_the_command_plays_a_consumer_with_a_capacity_on_a_log(capsys):
+    row = replace(named("28:10"), make_world=KafkaWorld)
+
+    assert play.main(["--scenario", "28:10", "--origin", "kafka", "--json"]) == 0
+
+    figures = json.loads(capsys.readouterr().out)
+    drained = row.played(0).measures.good_drained_after_minutes
+    assert drained is not None
+    assert figures["good_drained_after_minutes"] == drained
+
+
 @pytest.mark.parametrize(
     ("argv", "why"),
     [
