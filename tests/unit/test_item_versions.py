@@ -162,6 +162,14 @@ def test_a_circuit_of_the_documented_attributes_alone_is_read_with_the_smallest_
     assert (circuit.state, circuit.window) == (FULL_CIRCUIT.state, 1)
 
 
+@pytest.mark.parametrize("window", ["0", "-3"])
+def test_a_window_that_would_let_nothing_go_is_read_as_the_smallest(window: str) -> None:
+    """No letter would go, so that no verdict could ever widen it."""
+    item = circuit_to_item(FULL_CIRCUIT) | {"Window": {"N": window}}
+
+    assert circuit_from_item(QUEUE, item).window == 1
+
+
 # What the first edition wrote.
 
 

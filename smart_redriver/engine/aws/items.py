@@ -13,7 +13,7 @@ has the keys, and the names that differ from the fields'.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import lru_cache
@@ -262,7 +262,9 @@ def circuit_to_item(circuit: Circuit) -> Item:
 def circuit_from_item(queue: str, item: Item) -> Circuit:
     """The circuit in `item`. Raises KeyError or ValueError for an item that no version wrote."""
     # A person or a tool that writes an item of the documented attributes knows of no window: it begins small.
-    return _CIRCUIT.decode(_SMALLEST_WINDOW | item, queue=queue)
+    circuit = _CIRCUIT.decode(_SMALLEST_WINDOW | item, queue=queue)
+    # A window of none would never grow: no letter would go, and no verdict would come.
+    return replace(circuit, window=max(SMALLEST_WINDOW, circuit.window))
 
 
 #: Statuses that the first edition does not know, with its words for them: an unreadable status would end its pass.
