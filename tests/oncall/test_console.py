@@ -601,6 +601,7 @@ def test_a_console_for_looking_changes_nothing(desk: Desk, wire: Wire) -> None:
         (LETTERS, {"after": "here"}, "not the `next` of a page"),
         (LETTERS, {"place": "attic"}, "neither parked nor dlq"),
         (LETTERS, {"where": 'a == "b"'}, "names a field"),
+        (LETTERS, {"where": f"a[{'9' * 5000}]"}, "is not a JMESPath expression"),
         (LETTERS, {"place": "dlq", "contains": "a"}, "peek at the DLQ"),
         (f"/api/queues/{SOURCE}/timeline", {"hours": "0"}, "out of range"),
     ],
@@ -620,6 +621,8 @@ def test_a_look_that_makes_no_sense_is_refused_with_a_sentence(
         ("replay", {"al": True}, "'al' is not known here"),
         ("replay", {"all": "yes"}, "is no boolean"),
         ("replay", {"rate": -1, "all": True}, "out of range"),
+        ("replay", {"rate": 1e308, "all": True}, "out of range"),
+        ("drain", {"rate": 1e308}, "out of range"),
         ("replay", {"ids": "one"}, "is no array"),
         ("replay", [], "one JSON object"),
         ("pause", {}, "reason is missing"),
@@ -839,9 +842,12 @@ def test_a_stack_that_is_not_there_is_told_before_anything_is_served(
     assert started == []
 
 
-@pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan")])
+@pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan"), 10**400])
 def test_a_number_that_json_has_not_is_refused(number: float) -> None:
-    """`1e999` is read as infinity, and the answer that repeats it could not be written: the list of orders with it."""
+    """`1e999` is read as infinity, and the answer that repeats it could not be written: the list of orders with it.
+
+    A whole number that is too large for the arithmetic of others was answered with OverflowError.
+    """
     with pytest.raises(Misused, match="is no number"):
         Option(name="rate", about="Letters a second.", kind=Kind.NUMBER).check(number)
 

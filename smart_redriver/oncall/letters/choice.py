@@ -52,12 +52,14 @@ class Where:
 def read_where(expression: str) -> Where:
     """Compile an expression. Raises Misused for an invalid one, or for a quoted field name where text was meant."""
     import jmespath
-    from jmespath.exceptions import JMESPathError
 
     try:
         compiled = jmespath.compile(expression)
         quoted = _quoted_names(expression)
-    except (JMESPathError, RecursionError) as fault:
+    except (
+        ValueError,
+        RecursionError,
+    ) as fault:  # its own errors, and Python's about a long number
         reason = str(fault).splitlines()[0].rstrip(".:")
         raise Misused(
             f"--where {expression!r} is not a JMESPath expression: {reason}. Try for example "

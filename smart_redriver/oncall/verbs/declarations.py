@@ -162,6 +162,8 @@ _INSISTS = _flag(
     sides=Side.COMMAND,
 )
 _LINKS = _flag("links", "Show links to the AWS console.")
+#: Letters a second, ten times the highest `max_rate`. A larger number may be none that a pass can count with.
+_HIGHEST_RATE = 1_000_000
 _SHARED_DLQ = "\n\nIf several queues share a DLQ, name one with `--queue`."
 
 _ENTRY = (
@@ -407,6 +409,7 @@ VERBS = (
                 about="Letters a second, 0 for no limit. Default: the setting max_rate.",
                 kind=Kind.NUMBER,
                 least=0,
+                most=_HIGHEST_RATE,
             ),
             _VALIDATE,
             _flag("follow", "Wait for their outcomes, five minutes at most."),
@@ -649,6 +652,7 @@ VERBS = (
                 about="Letters a second. Default: twice max_rate.",
                 kind=Kind.NUMBER,
                 least=0.01,
+                most=_HIGHEST_RATE,
             ),
             Option(
                 name="follow",

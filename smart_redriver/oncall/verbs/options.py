@@ -93,9 +93,16 @@ class Option:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it is a number in JSON: 1e999 is read as infinity, which no answer can contain."""
-    is_one = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_one and math.isfinite(value)
+    """Whether it is a finite number: 1e999 is read as infinity, which no answer can contain.
+
+    A whole number of 999 digits stays one, but can't be used as a fraction.
+    """
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 _IS: dict[Kind, Callable[[Any], bool]] = {
