@@ -446,6 +446,15 @@ def test_a_delete_wants_the_count_and_keeps_a_file_that_undo_takes(
     assert desk.bodies(PARKING_LOT) == ["a", "b"]
 
 
+def test_a_kept_file_that_is_gone_hides_no_other(desk: Desk, page: Browsing) -> None:
+    """A command that finds nothing to keep removes its file, as likely as not while the page lists them."""
+    desk.park("a")
+    page.done(SOURCE, "export", all=True)
+    Path("deleted-20260101T000000Z.jsonl").symlink_to("gone.jsonl")
+
+    assert [one["name"][:8] for one in page.get("/api/files")] == ["exported"]
+
+
 def test_letters_are_parked_exported_and_imported(desk: Desk, page: Browsing) -> None:
     desk.dead_letters("a")
 
@@ -562,6 +571,18 @@ def test_the_page_itself_has_no_secret_and_may_load_nothing_from_elsewhere(page:
     assert "unsafe" not in policy
     assert shown.headers["cache-control"] == "no-store"
     assert shown.headers["referrer-policy"] == "no-referrer"
+
+
+@pytest.mark.parametrize(
+    "kind", ["Application/JSON", "application/json ; charset=utf-8", "application/json;charset=x"]
+)
+def test_json_is_known_by_every_way_its_name_may_be_written(page: Browsing, kind: str) -> None:
+    """By RFC 9110, 8.3.1: in any case, and with blanks before a parameter."""
+    path, headers = f"/api/queues/{SOURCE}/pause", {"Content-Type": kind}
+
+    assert (
+        page.web.post(path, content="{}", headers=headers).json()["error"] == "reason is missing."
+    )
 
 
 def test_a_form_of_another_page_can_not_be_taken_for_a_request(page: Browsing) -> None:

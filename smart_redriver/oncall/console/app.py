@@ -94,7 +94,8 @@ def _route(console: Console, address: Address) -> Route:
 
 async def _body(request: Request) -> Any:
     """The JSON of a request. Raises Misused."""
-    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+    kind, _, _ = request.headers.get("content-type", "").partition(";")
+    if kind.strip().lower() != "application/json":
         raise Misused("A request is application/json.")
     taken = bytearray()
     async for part in request.stream():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -253,10 +254,13 @@ def findings(session: Session) -> dict[str, Any]:
 
 def files() -> list[dict[str, Any]]:
     """The files of letters that this console wrote, or the command in the same folder."""
-    kept = (one for kind in _KEPT for one in Path().glob(f"{kind}-*.jsonl"))
+    kept: dict[str, int] = {}
+    for one in (one for kind in _KEPT for one in Path().glob(f"{kind}-*.jsonl")):
+        with suppress(FileNotFoundError):  # removed meanwhile, or a link that leads nowhere
+            kept[one.name] = one.stat().st_size
     return [
-        {"name": one.name, "bytes": one.stat().st_size}
-        for one in sorted(kept, key=lambda one: one.name.partition("-")[2], reverse=True)
+        {"name": name, "bytes": kept[name]}
+        for name in sorted(kept, key=lambda name: name.partition("-")[2], reverse=True)
     ]
 
 

@@ -56,10 +56,8 @@ def read_where(expression: str) -> Where:
     try:
         compiled = jmespath.compile(expression)
         quoted = _quoted_names(expression)
-    except (
-        ValueError,
-        RecursionError,
-    ) as fault:  # its own errors, and Python's about a long number
+    # ValueError: JMESPath's own errors, and Python's about a number of thousands of digits.
+    except (ValueError, RecursionError) as fault:
         reason = str(fault).splitlines()[0].rstrip(".:")
         raise Misused(
             f"--where {expression!r} is not a JMESPath expression: {reason}. Try for example "
