@@ -367,6 +367,29 @@ class TestScheduler:
         assert whose(letter, Origin.SCHEDULER, *ALL) == place
 
     @pytest.mark.parametrize(
+        ("region", "host", "is_it"),
+        [
+            ("eu-west-1", "sqs-fips.eu-west-1.amazonaws.com", True),
+            ("eu-west-1", "sqs.eu-west-1.api.aws", True),
+            ("eu-west-1", "eu-west-1.queue.amazonaws.com", True),
+            ("us-east-1", "queue.amazonaws.com", True),
+            ("cn-north-1", "sqs.cn-north-1.amazonaws.com.cn", True),
+            ("eu-west-1", "queue.amazonaws.com", False),
+            ("eu-west-1", "sqs.us-east-1.amazonaws.com", False),
+            ("eu-west-1", "sqs.eu-west-1.amazonaws.com.example.com", False),
+        ],
+    )
+    def test_a_queue_is_known_at_every_host_of_its_region(
+        self, region: str, host: str, is_it: bool
+    ) -> None:
+        queue = Target.parse(f"arn:aws:sqs:{region}:123456789012:orders")
+        letter = universal(
+            "sqs:sendMessage", QueueUrl=f"https://{host}/123456789012/orders", MessageBody="b"
+        )
+
+        assert whose(letter, Origin.SCHEDULER, queue) == (queue.place if is_it else UNKNOWN)
+
+    @pytest.mark.parametrize(
         ("place", "name", "is_it"),
         [
             ("eu-west-1:123456789012", "orders", True),

@@ -307,6 +307,20 @@ def _covers(target: Target, arn: str) -> bool:
     return arn.removesuffix(":$LATEST") == target.place
 
 
+#: SQS's hosts in a Region: with IPv6 and FIPS, in China, and as older SDKs wrote them.
+#: https://docs.aws.amazon.com/general/latest/gr/sqs-service.html
+_HOSTS_OF_QUEUES = (
+    "sqs.{}.amazonaws.com",
+    "sqs.{}.api.aws",
+    "sqs-fips.{}.amazonaws.com",
+    "sqs-fips.{}.api.aws",
+    "sqs.{}.amazonaws.com.cn",
+    "sqs.{}.api.amazonwebservices.com.cn",
+    "{}.queue.amazonaws.com",
+    "{}.queue.amazonaws.com.cn",
+)
+
+
 def _spellings(target: Target, schedule_arn: str) -> set[str]:
     """Return the names that a call of this schedule may use for this target: a local function needs no full ARN."""
     arn = target.place
@@ -317,8 +331,10 @@ def _spellings(target: Target, schedule_arn: str) -> set[str]:
         return {arn} | by_account | ({name} if home == [region, account] else set())
     if target.kind is TargetKind.QUEUE:
         _, _, _, region, account, name = arn.split(":")
-        hosts = ("sqs.{}.amazonaws.com", "{}.queue.amazonaws.com", "sqs.{}.amazonaws.com.cn")
-        return {f"https://{host.format(region)}/{account}/{name}" for host in hosts}
+        hosts = {one.format(region) for one in _HOSTS_OF_QUEUES}
+        if region == "us-east-1":
+            hosts.add("queue.amazonaws.com")
+        return {f"https://{host}/{account}/{name}" for host in hosts}
     return {arn}
 
 

@@ -86,8 +86,9 @@ def record_for_stream(letter: Letter) -> bytes:
 def execution_of(one: Outgoing, origin: Origin) -> Execution:
     """The execution that a rule or a schedule was supposed to start.
 
-    Its name is the same for the same letter and redrive count, so that a start that a crash repeats is refused. If a
-    schedule's own call named it, that name stays. A digest's 64 characters fit into a name.
+    Its name is the same for the same letter and redrive count, so that a standard workflow refuses a start that a crash
+    repeats; an express workflow does not. If a schedule's own call named it, that name stays. A digest's 64 characters
+    fit into a name.
     https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
     """
     ours = one.deduplication_id
