@@ -99,11 +99,18 @@ def misplaced(
 
 
 def _elsewhere(origin: Origin, target: Target, dead_letter_arn: str) -> Iterator[Fault]:
-    """Yield faults of targets elsewhere. Only SNS reaches another Region, with the DLQ in the subscription's Region."""
-    _, _, _, region, account, _ = dead_letter_arn.split(":", 5)
+    """Yield faults of targets elsewhere. Only SNS reaches another Region, with the DLQ in the subscription's Region.
+
+    Nothing reaches another partition.
+    """
+    _, partition, _, region, account, _ = dead_letter_arn.split(":", 5)
     bound = [target.place] if (origin, target.kind) not in _ACROSS_REGIONS else []
+    for arn in filter(None, (target.place, target.subscription)):
+        if not _is_in(partition, arn, _PARTITION):
+            accepted = f"what is in the partition {partition}, as the DLQ is"
+            yield Fault(setting="targets", seen=arn, accepted=accepted)
     for arn in filter(None, (*bound, target.subscription)):
-        if not _is_in(region, arn):
+        if not _is_in(region, arn, _REGION):
             accepted = f"what is in {region}, where the DLQ is"
             yield Fault(setting="targets", seen=arn, accepted=accepted)
     owner = target.place.split(":")[4]
@@ -112,10 +119,14 @@ def _elsewhere(origin: Origin, target: Target, dead_letter_arn: str) -> Iterator
         yield Fault(setting="targets", seen=target.place, accepted=accepted)
 
 
-def _is_in(region: str, arn: str) -> bool:
-    """Return whether an ARN is in the Region. An ARN that only a deployment knows is accepted."""
+#: The parts of an ARN.
+_PARTITION, _REGION = 1, 3
+
+
+def _is_in(place: str, arn: str, part: int) -> bool:
+    """Return whether an ARN is in this partition or Region. An ARN that only a deployment knows is accepted."""
     parts = arn.split(":")
-    return len(parts) < 4 or parts[3] == region or cdk.Token.is_unresolved(parts[3])
+    return len(parts) < 4 or parts[part] == place or cdk.Token.is_unresolved(parts[part])
 
 
 def _too_much(targets: Sequence[str | Target], private_hosts: Sequence[str]) -> Iterator[Fault]:
@@ -171,7 +182,7 @@ def unfit_keys(origin_config: OriginConfig, key_arns: Sequence[str]) -> Iterator
         return
     for target, key in zip(targets, cycle(key_arns), strict=False):
         region = target.split(":")[3]
-        if (match := KEY_ARN.fullmatch(key)) and not _is_in(match["region"], target):
+        if (match := KEY_ARN.fullmatch(key)) and not _is_in(match["region"], target, _REGION):
             accepted = f"a key of {region}, where its target is"
             yield Fault(setting="target_keys", seen=key, accepted=accepted)
 

@@ -246,6 +246,10 @@ def test_every_fault_is_told_at_once_with_its_place():
             "what is in eu-west-1, where the DLQ is",
         ),
         (
+            origin_entry("o", "sns", FUNCTION.replace("arn:aws:", "arn:aws-us-gov:")),
+            "what is in the partition aws, as the DLQ is",
+        ),
+        (
             origin_entry("o", "scheduler", MACHINE.replace(ACCOUNT, "444455556666")),
             "one of the account 111122223333",
         ),
