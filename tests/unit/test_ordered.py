@@ -391,13 +391,27 @@ def test_what_becomes_of_a_kept_letter_becomes_of_its_copy() -> None:
 
 def test_every_copy_of_a_kept_letter_is_remembered_for_long() -> None:
     """Out of reach behind a large group they wait, and one that nobody knew would be taken for a letter of its own."""
-    entry = an_entry(original_id="m1", current_id="m1", replaced_ids=())
+    entry = an_entry(queue="a.fifo", original_id="m1", current_id="m1", replaced_ids=())
     for n in range(COPIES_KEPT):
         entry = sent(entry, f"copy-{n}")
     parked = entry.parked(replaced_id="m1", new_id="in-lot", reason="GAVE_UP", strikes=0, now=NOW)
 
     assert parked.has_replaced("copy-1")
     assert len(parked.replaced_ids) == COPIES_KEPT > REPLACED_IDS_KEPT
+
+
+@pytest.mark.parametrize("tries", range(1, 2 * REPLACED_IDS_KEPT))
+def test_a_kept_letter_that_leaves_takes_none_of_its_copies_for_forgotten(tries: int) -> None:
+    """After four to six tries, the first copies were parked beside their letter, as letters of their own."""
+    entry = an_entry(queue="a.fifo", original_id="m1", current_id="m1", replaced_ids=())
+    for n in range(tries):
+        entry = sent(entry, f"copy-{n}")
+    parked = entry.parked(replaced_id="m1", new_id="in-lot", reason="GAVE_UP", strikes=0, now=NOW)
+    replayed = parked.replayed(
+        replaced_id="in-lot", new_id="at-source", redrive_count=tries, now=NOW, note="replayed"
+    )
+
+    assert all(replayed.has_replaced(f"copy-{n}") for n in range(tries))
 
 
 @pytest.mark.parametrize(

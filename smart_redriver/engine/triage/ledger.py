@@ -13,6 +13,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
+from smart_redriver.engine.config.targets import is_fifo
+
 #: Enough for every copy that can still be around; each is one id of 36 characters.
 REPLACED_IDS_KEPT = 5
 #: Every try of a message that is kept at its place leaves a copy, which may be out of reach until its group is done.
@@ -349,12 +351,12 @@ class Entry:
         replaced = self.replaced_ids if keeps else (*self.replaced_ids, replaced_id)
         if self.kept_id == replaced_id != self.current_id:
             replaced = (*replaced, self.current_id)
-        has_many = keeps or len(self.replaced_ids) > REPLACED_IDS_KEPT
+        most = COPIES_KEPT if is_fifo(self.queue) else REPLACED_IDS_KEPT
         return {
             "current_id": new_id,
             "kept_id": replaced_id if keeps else None,
             "left_id": None,
-            "replaced_ids": replaced[-(COPIES_KEPT if has_many else REPLACED_IDS_KEPT) :],
+            "replaced_ids": replaced[-most:],
             "is_settled": False,
             "failed_tries": 0,
             "heard_in_version": None,
