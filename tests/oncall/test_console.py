@@ -737,6 +737,23 @@ def test_expired_credentials_are_told_and_mended_by_another_login(
     assert shown["count"] == 1
 
 
+def test_half_a_character_in_what_aws_says_is_told(desk: Desk, page: Browsing) -> None:
+    """The sentence could not be written, and the answer was a fault of the server without one."""
+
+    class Strange:
+        def get_queue_attributes(self, **_: object) -> None:
+            raise ClientError(
+                {"Error": {"Code": "Strange", "Message": "\ud800"}}, "GetQueueAttributes"
+            )
+
+    desk.clients["sqs"] = Strange()
+
+    refused = page.web.get(f"/api/queues/{SOURCE}/headline")
+
+    assert (refused.status_code, refused.json()["kind"]) == (503, "aws")
+    assert "GetQueueAttributes failed: Strange: \ud800" in refused.json()["error"]
+
+
 def test_a_stack_that_vanished_is_told(desk: Desk, page: Browsing) -> None:
     desk.clients["cloudformation"].stacks.clear()
 

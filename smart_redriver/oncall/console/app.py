@@ -71,7 +71,7 @@ def make_app(console: Console, *, token: str, hosts: Collection[str]) -> ASGIApp
 
 
 class _Json(JSONResponse):
-    """An answer in ASCII, because text from letters may contain halves of characters, which UTF-8 can't encode."""
+    """An answer in ASCII, because texts of letters or AWS may hold halves of characters, which UTF-8 can't encode."""
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
@@ -120,7 +120,7 @@ def _refusal(fault: Exception) -> Response:
         status, kind = 409, "refused"
     elif isinstance(fault, CallFailed):
         status, kind = 503, "credentials" if fault.code in LOGIN_HELPS else "aws"
-    return JSONResponse({"error": sentence, "kind": kind}, status)
+    return _Json({"error": sentence, "kind": kind}, status)
 
 
 async def _no_address(request: Request, fault: Exception) -> Response:
