@@ -368,3 +368,55 @@ def test_of_a_returned_letter_that_is_deleted_nothing_is_left(desk, bench):
 
     assert known == [(1,)]
     assert bench.rows("select count(*) from jobs_redriven") == [(0,)]
+
+
+def share_an_id(bench) -> None:
+    """Let the first two letters have one id, as rows of two partitions can."""
+    bench.owner.execute("alter table jobs_dlq drop constraint jobs_dlq_pkey")
+    bench.owner.execute("update jobs_dlq set id = 1 where id = 2")
+
+
+@pytest.mark.parametrize(
+    "verb", [("delete", "--export", "kept.jsonl"), ("edit", "--with", "sed s/[abc]/q/")]
+)
+def test_rows_that_share_an_id_are_left_and_keep_no_other_letter(desk, bench, verb):
+    """A file would have one of them."""
+    bench.die("a", "b", "c")
+    share_an_id(bench)
+
+    ran = desk(*verb, "--all", "--from-dlq", "--json", "--yes")
+
+    assert (ran.code, ran.json["done"]) == (3, 1)
+    assert ran.json["failed"] == {"KeepLetters: IdNotUnique": 1}
+    assert "rows of jobs_dlq share its id: give each an id of its own" in ran.err
+    assert sorted(bench.payloads("jobs_dlq")) == ["a", "b"]
+
+
+def test_an_export_says_which_rows_share_an_id(desk, bench):
+    bench.die("a", "b", "c")
+    share_an_id(bench)
+
+    ran = desk("export", "all.jsonl", "--from-dlq", "--json")
+
+    assert (ran.code, ran.json["count"], ran.json["is_complete"]) == (3, 1, False)
+    assert "share its id" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("verb", "call"),
+    [
+        (("delete", "--export", "kept.jsonl"), "DeleteLetters"),
+        (("edit", "--with", "sed s/a/q/"), "RedriveLetters"),
+    ],
+)
+def test_a_row_that_gets_the_id_of_a_kept_one_stays(desk, bench, verb, call):
+    bench.die("a", "b")
+
+    def share(one):
+        if one.operation == call and bench.rows("select from jobs_dlq where id = 2"):
+            share_an_id(bench)
+
+    desk(*verb, "dlq-1", "--from-dlq", "--json", "--yes", script=share)
+
+    assert bench.payloads("jobs_dlq") == ["b"]
+    assert bench.payloads("jobs") == (["q"] if call == "RedriveLetters" else [])

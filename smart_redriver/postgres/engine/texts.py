@@ -134,7 +134,7 @@ with asked as (
   select {d_row} as our_row from <table> d where {d_row} = any(%(rows)s)<as read> order by {d_row}
   for update skip locked
 ), gone as (
-  delete from <table> d using locked l where {d_row} = l.our_row
+  delete from <table> d using locked l where {d_row} = l.our_row<as read>
   returning {d_row} as our_row, {d_original} as our_original, d.{d_payload} as our_payload,
             <class> as our_class, <message> as our_message{dcarried}
 ), numbered as materialized (

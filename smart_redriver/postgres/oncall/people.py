@@ -43,6 +43,9 @@ def by_halves(
 ROW = "Row"
 
 _CALL = "RestoreLetters"
+#: Postgres's code for more rows than one where there may be only one.
+#: https://www.postgresql.org/docs/current/errcodes-appendix.html
+_TOO_MANY_ROWS = "21000"
 #: Columns whose values have changed, with the values.
 _OURS = {
     "redrive_trail": sql.SQL("%(trail)s::text"),
@@ -61,16 +64,17 @@ where {d_row} = any(%(rows)s) and whole.content::jsonb is not null
 """.replace("<content>", _CONTENT)
 
 #: `rows`, `contents`: what is still as it was kept, and in nobody's hands. What somebody has changed since is in no
-#: file. Of a returned job's letter nothing is left to be known.
+#: file, nor is a row that has got the same id since. Of a returned job's letter nothing is left to be known.
 _DELETE = """
-with gone as (
-  delete from {kept} e where e.{d_id} in (
-    select d.{d_id} from {kept} d join unnest(%(rows)s::bigint[], %(contents)s::text[]) as a(our_row, our_content)
-                                    on {d_row} = a.our_row
-    where <content> = a.our_content
-    for update of d skip locked
-  )
-  returning {e_row} as our_row, {e_original} as our_job
+with locked as materialized (
+  select d.{d_id} as our_id, a.our_content
+  from {kept} d join unnest(%(rows)s::bigint[], %(contents)s::text[]) as a(our_row, our_content)
+                  on {d_row} = a.our_row
+  where <content> = a.our_content
+  for update of d skip locked
+), gone as (
+  delete from {kept} d using locked l where d.{d_id} = l.our_id and <content> = l.our_content
+  returning {d_row} as our_row, {d_original} as our_job
 )
 delete from {redriven} r using gone g where r.job_id = g.our_job and r.returned_as = g.our_row
 """.replace("<content>", _CONTENT)
@@ -111,9 +115,20 @@ class Rows:
         self._columns: dict[str, list[Column]] = {}
 
     def keep(self, rows: Sequence[int], *, is_parked: bool) -> dict[int, str]:
-        """The contents of rows that are still there, by number. Raises CallFailed."""
+        """The contents of rows that are still there, by number.
+
+        Raises CallFailed, also if two of them have one number: a file would have one, and the other would be lost.
+        """
         statement = self._whole(_WHOLE, is_parked=is_parked)
-        return dict(self._database.run("KeepLetters", statement, {"rows": list(rows)}))
+        kept = self._database.run("KeepLetters", statement, {"rows": list(rows)})
+        contents: dict[int, str] = dict(kept)
+        if len(contents) < len(kept):
+            table = self._database.place.parked if is_parked else self._database.place.dead_letters
+            detail = f"rows of {table} share its id: give each an id of its own"
+            raise StatementRefused(
+                "KeepLetters", "IdNotUnique", detail, sqlstate=_TOO_MANY_ROWS, context=""
+            )
+        return contents
 
     def delete(self, contents: Mapping[int, str], *, is_parked: bool) -> None:
         """Delete rows that are unchanged since they were kept, and in nobody's hands. Raises CallFailed."""
