@@ -180,8 +180,9 @@ def _sendable(attribute: Mapping[str, Any]) -> Attribute:
 FAILED = "message.failed"
 NOT_DELETED = "message.not_deleted"
 
-#: The kit needs all attributes of a message: it can't park an attribute that it did not receive.
-_ALL = ["All"]
+#: The kit needs all attributes of a message, whatever its caller asks for: it can't park one that it did not receive,
+#: nor keep the order of a group that it does not know.
+_WHOLE = {"MessageAttributeNames": ["All"], "MessageSystemAttributeNames": ["All"]}
 _MOST_MESSAGES = 10
 _LONGEST_WAIT_SECONDS = 20
 
@@ -195,13 +196,8 @@ def received(
     reporting: Reporting, sqs: Any, url: str, request: dict[str, Any]
 ) -> Iterator[Received]:
     """Yield the messages of one receive from the queue, except those behind a failed one of their group."""
-    usual = {
-        "MaxNumberOfMessages": _MOST_MESSAGES,
-        "WaitTimeSeconds": _LONGEST_WAIT_SECONDS,
-        "MessageAttributeNames": _ALL,
-        "MessageSystemAttributeNames": _ALL,
-    }
-    answer = sqs.receive_message(**usual | request, QueueUrl=url)
+    usual = {"MaxNumberOfMessages": _MOST_MESSAGES, "WaitTimeSeconds": _LONGEST_WAIT_SECONDS}
+    answer = sqs.receive_message(**usual | request | _WHOLE, QueueUrl=url)
     failed_groups = set()
     for message in answer.get("Messages", []):
         group = message.get("Attributes", {}).get("MessageGroupId") if _is_fifo(url) else None

@@ -151,7 +151,7 @@ class Reporter:
 
         If the `with` ends without an error, the message is deleted. An error is logged and reported, and the message
         comes back. In a FIFO queue, later messages of its group come back, too. `request` has more arguments for
-        `receive_message`, which already asks for the attributes that the kit needs.
+        `receive_message`, which always asks for all attributes, because the kit needs them.
         """
         with self.batch() as batch:
             yield from received(batch.message, sqs, url, request)

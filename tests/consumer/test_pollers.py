@@ -331,7 +331,10 @@ def test_a_message_that_can_not_be_deleted_is_no_success(scene: Scene) -> None:
     assert scene.calls == []
 
 
-def test_a_poller_of_a_fifo_queue_leaves_a_group_alone_behind_its_failure(scene: Scene) -> None:
+@pytest.mark.parametrize("asked", [{}, {"MessageSystemAttributeNames": ["SentTimestamp"]}])
+def test_a_poller_of_a_fifo_queue_leaves_a_group_alone_behind_its_failure(
+    scene: Scene, asked: dict[str, list[str]]
+) -> None:
     url = scene.sqs.create_queue(
         QueueName="orders.fifo",
         Attributes={"FifoQueue": "true", "ContentBasedDeduplication": "true"},
@@ -340,7 +343,7 @@ def test_a_poller_of_a_fifo_queue_leaves_a_group_alone_behind_its_failure(scene:
         scene.sqs.send_message(QueueUrl=url, MessageBody=body, MessageGroupId=body[0])
     tried = []
 
-    for one in scene.reporter().receive(scene.sqs, url, WaitTimeSeconds=0):
+    for one in scene.reporter().receive(scene.sqs, url, WaitTimeSeconds=0, **asked):
         with one as message:
             tried.append(message["Body"])
             if message["Body"] == "a1":
