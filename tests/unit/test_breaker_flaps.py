@@ -233,6 +233,45 @@ def test_one_canary_is_a_batch_where_the_consumer_flaps(
 
 
 @pytest.mark.parametrize(
+    ("success_count", "up_since"), [(0, None), (1, ago(minutes=3)), (1, ago(minutes=8))]
+)
+def test_a_flapping_consumer_that_reports_gets_small_canaries(
+    success_count: int, up_since: datetime | None
+) -> None:
+    """Its successes are known within seconds, and a whole batch may be what it falls over."""
+    flapping = a_circuit(
+        state=State.HALF_OPEN if success_count else State.OPEN,
+        changed_at=ago(hours=1),
+        flaps=FLAPS_THAT_SHOW,
+        up_seconds=int(BRIEFLY),
+        up_since=up_since,
+        success_count=success_count,
+        good_window=10,
+        heard_at=ago(minutes=1),
+    )
+
+    assert allow(flapping, SETTINGS, NOW).limit == CANARY
+
+
+@pytest.mark.parametrize(("probed_at", "limit"), [(None, CANARY), (NOW, 40)])
+def test_a_probe_precedes_the_batch_where_a_consumer_that_is_up_briefly_reports(
+    probed_at: datetime | None, limit: int
+) -> None:
+    circuit = a_circuit(
+        window=40,
+        is_shaken=True,
+        flaps=FLAPS_THAT_SHOW,
+        up_seconds=int(BRIEFLY),
+        up_since=None if probed_at is None else ago(minutes=2),
+        success_count=int(probed_at is not None),
+        probed_at=probed_at,
+        heard_at=ago(minutes=1),
+    )
+
+    assert allow(circuit, SETTINGS, NOW).limit == limit
+
+
+@pytest.mark.parametrize(
     ("up_seconds", "probed_at", "limit"),
     [
         (BRIEFLY, None, 40),

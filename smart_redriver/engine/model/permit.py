@@ -227,11 +227,13 @@ def _canary(circuit: Circuit, settings: Settings, now: datetime) -> Permit:
     """A canary; if the consumer is known to flap, the one after a success is a whole batch.
 
     Such a consumer is up for minutes: by the time two small canaries have been judged, it is down again. If it is up so
-    briefly that even the second meets it down, the first is the whole batch.
+    briefly that even the second meets it down, the first is the whole batch. If it reports, small ones are judged within
+    seconds.
     """
     is_second = circuit.success_count > 0
     limit = settings.canary_size
-    if is_flapping(circuit) and is_second is not is_up_briefly(circuit, now):
+    is_late = is_flapping(circuit) and not expects_reports(circuit, now)
+    if is_late and is_second is not is_up_briefly(circuit, now):
         limit = min(restart_window(circuit, settings), settings.max_window)
     is_small = settings.canary_size < limit <= settings.initial_window
     is_apart = is_small and circuit.consecutive_opens > FAILED_TOGETHER
@@ -330,7 +332,8 @@ def _allow_closed(circuit: Circuit, settings: Settings, now: datetime) -> Permit
     probe = Permit(limit=settings.canary_size, reason=reason, is_probe=True)
     limit = max(0, window - circuit.outstanding)
     free = Permit(limit=limit, reason=reason if limit else f"{reason}, all of it out")
-    is_trusted = circuit.is_shaken and _is_fresh(circuit, now) is not is_up_briefly(circuit, now)
+    is_late = is_up_briefly(circuit, now) and not expects_reports(circuit, now)
+    is_trusted = circuit.is_shaken and _is_fresh(circuit, now) is not is_late
     if is_trusted and all(one.is_probe for one in circuit.pending):
         # If verdicts are slower than probes, some are always out: they must not hold back the batch they prepare.
         return replace(free, limit=free.limit or window)
