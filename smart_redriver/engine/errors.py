@@ -171,10 +171,6 @@ class RedriverError(Exception):
     """Root of the re-driver's own errors: catch this to catch them all."""
 
 
-#: Characters of a wrong value that are shown: a whole file may stand where a name was meant.
-_MOST_SHOWN = 500
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """One thing wrong with the configuration.
@@ -187,9 +183,7 @@ class Fault:
     accepted: str
 
     def __str__(self) -> str:
-        told = repr(self.seen)
-        cut = told if len(told) <= _MOST_SHOWN else f"{told[:_MOST_SHOWN]}..."
-        seen = "not given" if self.seen is None else f"saw {cut}"
+        seen = "not given" if self.seen is None else f"saw {self.seen!r}"
         return f"{self.setting}: {seen}, accepted is {self.accepted}"
 
 
