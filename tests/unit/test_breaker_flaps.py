@@ -196,14 +196,17 @@ BRIEFLY = (FRESH / TRUSTED_SHARE).total_seconds()
 
 
 @pytest.mark.parametrize(
-    ("up_seconds", "success_count", "minutes_up", "is_whole"),
+    ("up_seconds", "success_count", "minutes_up", "heard_at", "is_whole"),
     [
-        (BRIEFLY, 0, None, True),
-        (BRIEFLY, 1, 3, False),
-        (BRIEFLY, 1, 8, True),
-        (BRIEFLY + 1, 0, None, False),
-        (BRIEFLY + 1, 1, 3, True),
-        (0, 0, None, False),
+        (BRIEFLY, 0, None, None, True),
+        (BRIEFLY, 1, 3, None, False),
+        (BRIEFLY, 1, 8, None, True),
+        (BRIEFLY + 1, 0, None, None, False),
+        (BRIEFLY + 1, 1, 3, None, True),
+        (0, 0, None, None, False),
+        (BRIEFLY, 0, None, ago(minutes=1), False),
+        (BRIEFLY, 1, 3, ago(minutes=1), False),
+        (BRIEFLY, 1, 8, ago(minutes=1), False),
     ],
     ids=[
         "a success is known too late, so the first canary is the batch",
@@ -212,11 +215,19 @@ BRIEFLY = (FRESH / TRUSTED_SHARE).total_seconds()
         "it is known in time",
         "so the batch follows it",
         "nobody knows yet for how long it is up",
+        "it reports, so that a success is known within seconds",
+        "the second canary is small, too",
+        "also if it is up for longer this time",
     ],
 )
 def test_one_canary_is_a_batch_where_the_consumer_flaps(
-    up_seconds: float, success_count: int, minutes_up: int | None, is_whole: bool
+    up_seconds: float,
+    success_count: int,
+    minutes_up: int | None,
+    heard_at: datetime | None,
+    is_whole: bool,
 ) -> None:
+    """None where it reports: a whole batch may be what it falls over."""
     flapping = a_circuit(
         state=State.HALF_OPEN if success_count else State.OPEN,
         changed_at=ago(hours=1),
@@ -225,6 +236,7 @@ def test_one_canary_is_a_batch_where_the_consumer_flaps(
         up_since=None if minutes_up is None else ago(minutes=minutes_up),
         success_count=success_count,
         good_window=10,
+        heard_at=heard_at,
     )
 
     limit = allow(flapping, SETTINGS, NOW).limit
@@ -233,57 +245,20 @@ def test_one_canary_is_a_batch_where_the_consumer_flaps(
 
 
 @pytest.mark.parametrize(
-    ("success_count", "up_since"), [(0, None), (1, ago(minutes=3)), (1, ago(minutes=8))]
-)
-def test_a_flapping_consumer_that_reports_gets_small_canaries(
-    success_count: int, up_since: datetime | None
-) -> None:
-    """Its successes are known within seconds, and a whole batch may be what it falls over."""
-    flapping = a_circuit(
-        state=State.HALF_OPEN if success_count else State.OPEN,
-        changed_at=ago(hours=1),
-        flaps=FLAPS_THAT_SHOW,
-        up_seconds=int(BRIEFLY),
-        up_since=up_since,
-        success_count=success_count,
-        good_window=10,
-        heard_at=ago(minutes=1),
-    )
-
-    assert allow(flapping, SETTINGS, NOW).limit == CANARY
-
-
-@pytest.mark.parametrize(("probed_at", "limit"), [(None, CANARY), (NOW, 40)])
-def test_a_probe_precedes_the_batch_where_a_consumer_that_is_up_briefly_reports(
-    probed_at: datetime | None, limit: int
-) -> None:
-    circuit = a_circuit(
-        window=40,
-        is_shaken=True,
-        flaps=FLAPS_THAT_SHOW,
-        up_seconds=int(BRIEFLY),
-        up_since=None if probed_at is None else ago(minutes=2),
-        success_count=int(probed_at is not None),
-        probed_at=probed_at,
-        heard_at=ago(minutes=1),
-    )
-
-    assert allow(circuit, SETTINGS, NOW).limit == limit
-
-
-@pytest.mark.parametrize(
-    ("up_seconds", "probed_at", "limit"),
+    ("up_seconds", "probed_at", "heard_at", "limit"),
     [
-        (BRIEFLY, None, 40),
-        (BRIEFLY, NOW, CANARY),
-        (BRIEFLY + 1, None, CANARY),
-        (BRIEFLY + 1, NOW, 40),
+        (BRIEFLY, None, None, 40),
+        (BRIEFLY, NOW, None, CANARY),
+        (BRIEFLY + 1, None, None, CANARY),
+        (BRIEFLY + 1, NOW, None, 40),
+        (BRIEFLY, None, ago(minutes=1), CANARY),
+        (BRIEFLY, NOW, ago(minutes=1), 40),
     ],
 )
 def test_a_probe_follows_the_batch_where_the_consumer_is_up_briefly(
-    up_seconds: float, probed_at: datetime | None, limit: int
+    up_seconds: float, probed_at: datetime | None, heard_at: datetime | None, limit: int
 ) -> None:
-    """Else it goes before it. What follows a success would meet the next bad phase."""
+    """Else, and where it reports, it goes before it. What follows a success would meet the next bad phase."""
     circuit = a_circuit(
         window=40,
         is_shaken=True,
@@ -292,6 +267,7 @@ def test_a_probe_follows_the_batch_where_the_consumer_is_up_briefly(
         up_since=None if probed_at is None else ago(minutes=2),
         success_count=int(probed_at is not None),
         probed_at=probed_at,
+        heard_at=heard_at,
     )
 
     assert allow(circuit, SETTINGS, NOW).limit == limit

@@ -232,8 +232,8 @@ def _canary(circuit: Circuit, settings: Settings, now: datetime) -> Permit:
     """
     is_second = circuit.success_count > 0
     limit = settings.canary_size
-    is_late = is_flapping(circuit) and not expects_reports(circuit, now)
-    if is_late and is_second is not is_up_briefly(circuit, now):
+    may_be_whole = is_flapping(circuit) and not expects_reports(circuit, now)
+    if may_be_whole and is_second is not is_up_briefly(circuit, now):
         limit = min(restart_window(circuit, settings), settings.max_window)
     is_small = settings.canary_size < limit <= settings.initial_window
     is_apart = is_small and circuit.consecutive_opens > FAILED_TOGETHER
@@ -263,9 +263,9 @@ def is_likely_up(circuit: Circuit, now: datetime) -> bool:
 
 
 def is_up_briefly(circuit: Circuit, now: datetime) -> bool:
-    """Whether a flapping consumer is likely to be down again by the time that a success is known.
+    """Whether a flapping consumer is likely to be down again by the time that the source's metrics show a success.
 
-    Whatever follows a success then meets its next bad phase. This time it may be up for longer.
+    Unless it reports, whatever follows a success then meets its next bad phase. This time it may be up for longer.
     """
     up = timedelta(seconds=circuit.up_seconds)
     if not is_flapping(circuit) or not up or TRUSTED_SHARE * up > FRESH:
