@@ -201,6 +201,34 @@ def test_a_rate_that_is_used_up_to_the_end_of_sqs_delay_is_used_up_to_the_second
     assert pacer.until == NOW + seconds(901)
 
 
+@pytest.mark.parametrize(
+    ("used_until", "letters"), [(None, 8), (-60, 8), (-2, 6), (-1, 4), (0, 2), (1, 0)]
+)
+def test_letters_that_go_at_once_get_the_seconds_since_the_last_look_once(
+    used_until: int | None, letters: int
+) -> None:
+    starts_at = None if used_until is None else NOW + seconds(used_until)
+    pacer = Pacer(2, starts_at, NOW - seconds(3.5))
+
+    assert pacer.room(NOW, timedelta()) == letters
+
+
+@given(st.floats(0.1, 20), st.lists(st.floats(1, 10), min_size=1, max_size=20))
+def test_uneven_looks_deal_out_the_rate_and_no_second_of_it_twice(
+    rate: float, gaps: list[float]
+) -> None:
+    now, until, last, sent = NOW, None, None, 0
+    for gap in [0, *gaps]:
+        now += seconds(gap)
+        pacer = Pacer(rate, until, last)
+        while pacer.slot(timedelta(), now, timedelta()) is not None:
+            sent += 1
+        until, last = pacer.until, now
+
+    spent = int(now.timestamp()) - int(NOW.timestamp()) + 1
+    assert abs(sent - rate * spent) <= 1
+
+
 @given(st.floats(0.002, 1), st.integers(1, 90), st.integers(1, 3))
 def test_passes_that_follow_each_other_share_a_slow_rate(
     rate: float, apart: int, letters: int

@@ -233,6 +233,15 @@ def test_as_many_may_be_out_of_sight_as_could_be_accounted_for_four_times_over()
     assert allowance([good, replace(bad, unseen=0)]) == 12
 
 
+@pytest.mark.parametrize(("apart", "allowed"), [(9, 16), (29, 16), (30, 12), (60, 12)])
+def test_small_batches_of_one_minute_are_accounted_for_together(apart: int, allowed: int) -> None:
+    sent_at = SENT.replace(second=30)
+    first = some_counts(sent_at=sent_at, succeeded=3)
+    second = some_counts(sent_at=sent_at + timedelta(seconds=apart), size=1, unseen=1, succeeded=1)
+
+    assert allowance([first, second]) == allowed
+
+
 def test_what_is_accounted_for_is_forgotten_first() -> None:
     counted_batches = [some_counts(batch=number) for number in range(COUNTED_BATCHES_KEPT)]
     counted_batches[5] = replace(counted_batches[5], succeeded=3)

@@ -29,6 +29,7 @@ from smart_redriver.engine.model.rate import (
     ahead_at_once,
     ahead_of_schedule,
     felt,
+    owed_since,
 )
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
@@ -146,21 +147,24 @@ def test_an_outage_that_tells_nothing_of_the_rate_does_not_slow_it(
     assert (opened.borne, opened.per_second) == (None, 9)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "ahead"), [(0.5, 1), (1, 1), (3, 3), (10, 10), (10.5, 1), (600, 1)]
-)
-def test_what_can_not_be_delayed_goes_for_as_long_as_from_the_last_look(
-    seconds: float, ahead: float
+@pytest.mark.parametrize(("later", "is_owed"), [(0.5, True), (10, True), (10.5, False)])
+def test_what_can_not_be_delayed_is_owed_the_seconds_since_a_recent_look(
+    later: float, is_owed: bool
 ) -> None:
-    now = NOW + timedelta(seconds=seconds)
+    since = owed_since(A_RATE, A_RATE.looked_at + timedelta(seconds=later))
 
-    assert ahead_at_once(A_RATE, A_RATE, now, paced_until=None, handful=50) == timedelta(
-        seconds=ahead
-    )
-    assert ahead_at_once(None, A_RATE, now, paced_until=None, handful=50) == SECOND
+    assert since == (A_RATE.looked_at if is_owed else None)
 
 
-def test_on_a_quiet_topic_a_handful_goes_together_once_the_last_one_is_paid_for() -> None:
+def test_before_the_first_look_no_seconds_are_owed() -> None:
+    assert owed_since(None, NOW) is None
+
+
+def test_beside_live_messages_nothing_goes_ahead_of_its_second() -> None:
+    assert ahead_at_once(A_RATE, A_RATE, NOW, paced_until=None, handful=50) == timedelta()
+
+
+def test_on_a_quiet_topic_a_handful_goes_together_after_a_pause() -> None:
     quiet = replace(A_RATE, live=1.0, per_second=2.0)
 
     def ahead(paced_until: datetime | None, handful: int = 5) -> float:
@@ -168,13 +172,9 @@ def test_on_a_quiet_topic_a_handful_goes_together_once_the_last_one_is_paid_for(
         told = ahead_at_once(quiet, quiet, now, paced_until=paced_until, handful=handful)
         return told.total_seconds()
 
-    assert [ahead(None), ahead(NOW), ahead(NOW + SECOND), ahead(NOW + 2 * SECOND)] == [
-        2.5,
-        2.5,
-        2.5,
-        1,
-    ]
-    assert ahead(None, handful=1) == 1
+    times = [None, NOW, NOW + SECOND, NOW + 2 * SECOND]
+    assert [ahead(one) for one in times] == [2.5, 2.5, 0, 0]
+    assert ahead(None, handful=1) == 0.5
 
 
 def test_two_busy_minutes_are_live_traffic() -> None:

@@ -20,7 +20,6 @@ from smart_redriver.engine.model.judging import Ruling
 from smart_redriver.engine.model.queue_metrics import PERIOD, Minute, QueueMetrics
 from smart_redriver.engine.model.rate import (
     AHEAD,
-    AHEAD_AT_ONCE,
     AHEAD_OF_SCHEDULE,
     LOOKS_EVERY,
     Rate,
@@ -540,10 +539,10 @@ def test_what_can_not_be_delayed_is_admitted_as_far_ahead_as_the_next_pass(
     assert (terms.longest_delay, terms.ahead) == (longest_delay, ahead)
 
 
-def test_at_a_rate_what_can_not_be_delayed_goes_until_the_next_look() -> None:
+def test_at_a_rate_what_can_not_be_delayed_does_not_go_ahead_of_its_second() -> None:
     rate = Rate(per_second=5.0, looked_at=NOW)
-    context, unpaced, quiet = a_lane(rate=rate), a_lane(), a_lane(rate=rate)
-    beside_live = a_lane(rate=replace(rate, live=3.0))
+    context, beside_live = (a_lane(rate=replace(rate, live=3.0)) for _ in range(2))
+    unpaced, quiet = a_lane(), a_lane(rate=rate)
     for one in (context, unpaced):
         one.facts = replace(FACTS, arn=f"{SOURCE_ARN}.fifo")
         one.source.longest_delay = timedelta()  # type: ignore[misc]
@@ -555,7 +554,7 @@ def test_at_a_rate_what_can_not_be_delayed_goes_until_the_next_look() -> None:
         for one in (context, unpaced, quiet, beside_live)
     ]
 
-    assert ahead == [AHEAD_AT_ONCE, FIFO_AHEAD, AHEAD, AHEAD]
+    assert ahead == [timedelta(), FIFO_AHEAD, AHEAD, AHEAD]
     assert [one.waits_for_rate for one in (context, unpaced, quiet, beside_live)] == [
         True,
         False,

@@ -7,6 +7,7 @@ missing, one unseen letter has failed, and it may be any of them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -35,7 +36,7 @@ SPANS = 30
 #: A gauge can read 0 for a minute while messages are in flight. This many minutes in a row are reliable.
 READINGS = 3
 
-#: After a batch whose letters are all done, this many times as many may go; `GROWTH_IN_DOUBT` applies if the outcome of
+#: After a minute whose letters are all done, this many times as many may go; `GROWTH_IN_DOUBT` applies if the outcome of
 #: a batch lately stayed unknown.
 GROWTH = 4
 GROWTH_IN_DOUBT = 2
@@ -170,10 +171,12 @@ def allowance(counted_batches: Iterable[BatchCounts]) -> int:
     had_some_unseen = [one for one in counted_batches if one.unseen]
     is_in_doubt = any(one.is_unexplained for one in had_some_unseen)
     growth = GROWTH_IN_DOUBT if is_in_doubt else GROWTH
-    allowed = 1
+    allowed, together = 1, Counter[datetime]()
     for one in had_some_unseen:
         if one.is_accounted:
-            allowed = max(allowed, growth * one.unseen)
+            # A rate may divide into small batches what the counts of one minute account for.
+            together[minute_of(one.sent_at)] += one.unseen
+            allowed = max(allowed, growth * together[minute_of(one.sent_at)])
         elif one.is_unexplained:
             allowed = 1
     return allowed

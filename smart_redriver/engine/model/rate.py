@@ -97,8 +97,8 @@ SHARE_OF_UP = 0.4
 #: This long after the last letter was dealt out, what the queue holds is not ours.
 CLEARED = timedelta(minutes=5)
 
-#: If letters can't be delayed, the next look follows this soon. As many letters go at once as are due until then, or as
-#: were due since the last look, unless that was long ago.
+#: If letters can't be delayed, the next look follows this soon. As many letters go at once as were due since the last
+#: look, unless that was long ago.
 AHEAD_AT_ONCE = timedelta(seconds=1)
 LONGEST_AT_ONCE = timedelta(seconds=10)
 
@@ -174,20 +174,26 @@ def ahead_at_once(
 ) -> timedelta:
     """Return how far ahead letters go if they can't be delayed.
 
-    If hardly any live messages show how the consumer does, a handful of letters goes together, so that they can be
-    compared.
+    None goes ahead of its second, because the next look is a second away. If hardly any live messages show how the
+    consumer does, a handful of letters goes together after a pause, so that they can be compared.
 
     Args:
         before: the rate of the last look.
         paced_until: up to when that rate is used up.
 
     """
-    since = now - before.looked_at if before is not None else AHEAD_AT_ONCE
-    ahead = since if AHEAD_AT_ONCE < since <= LONGEST_AT_ONCE else AHEAD_AT_ONCE
-    is_used_up = paced_until is not None and paced_until > now
-    if not rate.is_quiet or is_used_up:
-        return ahead
-    return max(ahead, timedelta(seconds=handful / rate.per_second))
+    looked_at = before.looked_at if before is not None else now
+    is_in_use = paced_until is not None and paced_until > looked_at
+    if not rate.is_quiet or is_in_use:
+        return timedelta()
+    return timedelta(seconds=handful / rate.per_second)
+
+
+def owed_since(before: Rate | None, now: datetime) -> datetime | None:
+    """Return since when letters that can't be delayed are owed their seconds: since the last look, unless it is old."""
+    if before is None or now - before.looked_at > LONGEST_AT_ONCE:
+        return None
+    return before.looked_at
 
 
 def ahead_of_schedule(up: timedelta) -> timedelta:

@@ -174,6 +174,7 @@ def terms_of(
 
     """
     is_fifo, longest_delay = context.known_facts.is_fifo, _longest_delay(context)
+    ahead = longest_delay or (FIFO_AHEAD if is_fifo else DELIVERED_AHEAD)
     return Terms(
         destinations={arn: one.known_facts.max_message_size for arn, one in contexts.items()},
         home=context.known_facts.arn,
@@ -184,7 +185,7 @@ def terms_of(
         can_renew=can_renew,
         is_source_empty=context.known_facts.depth == 0,
         longest_delay=longest_delay,
-        ahead=context.ahead or longest_delay or (FIFO_AHEAD if is_fifo else DELIVERED_AHEAD),
+        ahead=ahead if context.ahead is None else context.ahead,
     )
 
 

@@ -47,6 +47,7 @@ from smart_redriver.engine.model.rate import (
     ahead_at_once,
     ahead_of_schedule,
     felt,
+    owed_since,
 )
 from smart_redriver.engine.passes.circuit_keeper import CircuitKeeper, LostRace
 from smart_redriver.engine.passes.executor import Destination, Sending, batch_counts_of, completed
@@ -422,6 +423,7 @@ class SourceContext:
             is_quiet=self.is_quiet,
             can_delay=bool(self.source.longest_delay),
             ahead=bound,
+            owed_since=owed_since(before, now) if self.waits_for_rate else None,
         )
         # Announce no more than can go. If the pass dies, all that was announced counts as out until it is due.
         self.permit = replace(self.permit, limit=min(self.permit.limit, self.admission.room))

@@ -68,6 +68,7 @@ class Admission:
         is_quiet: bool = False,
         can_delay: bool = True,
         ahead: timedelta | None = None,
+        owed_since: datetime | None = None,
     ) -> None:
         self._gate = gate or CauseGate(circuit, settings, 0.0)
         self._is_trial = permit.is_trial
@@ -84,7 +85,8 @@ class Admission:
         if permit.is_apart:
             apart = 1 / APART.total_seconds()
             rate = min(rate or apart, apart)
-        self._pacer = Pacer(rate, _paced_from(circuit, now) if can_delay else circuit.paced_until)
+        starts_at = _paced_from(circuit, now) if can_delay else circuit.paced_until
+        self._pacer = Pacer(rate, starts_at, owed_since)
         for one in circuit.pending:
             if one.is_complete:
                 self._pacer.book(one.size, one.first_try_at, one.tried_by, now)
@@ -369,13 +371,20 @@ class Pacer:
     SQS itself does the waiting, by `DelaySeconds`: a pass that redrives 10,000 letters in five seconds still
     reaches the consumer as a steady stream. Seconds are counted on the wall clock and not from each send, or the
     rounds of one pass would share some. State: one counter a second, at most those of a pass and 901 more.
-    `starts_at` is where the previous pass left off: its letters may still be on their way.
+    `starts_at` is where the previous pass left off: its letters may still be on their way. The seconds after
+    `owed_since` that have passed are dealt out, too, to letters that are wanted at once.
     """
 
-    def __init__(self, max_rate: float, starts_at: datetime | None = None) -> None:
+    def __init__(
+        self,
+        max_rate: float,
+        starts_at: datetime | None = None,
+        owed_since: datetime | None = None,
+    ) -> None:
         self._rate = max_rate
         self._taken: defaultdict[int, float] = defaultdict(float)
         self._first = math.ceil(starts_at.timestamp()) if starts_at and max_rate else 0
+        self._owed_from = int(owed_since.timestamp()) + 1 if owed_since and max_rate else None
         #: The rate is used up to here: the next pass starts here.
         self.until = starts_at
 
@@ -393,7 +402,8 @@ class Pacer:
     ) -> timedelta | None:
         """The delay from `now` to the first free second at or after `wanted`; None if it is more than `ahead`."""
         start, last = int(now.timestamp()), int(ahead.total_seconds())
-        earliest = max(math.ceil(wanted.total_seconds()), self._first - start)
+        soonest = math.ceil(wanted.total_seconds()) or self._earliest(start) - start
+        earliest = max(soonest, self._first - start)
         delay = earliest
         while delay <= last and self._rate and not self._has_room(start + delay):
             delay += 1
@@ -402,12 +412,16 @@ class Pacer:
         self._taken[start + delay] += 1
         if self._rate:
             self._note_used_up(start, delay, has_waited=delay - earliest > 2 / self._rate)
-        return timedelta(seconds=delay)
+        return timedelta(seconds=max(0, delay))
 
     def room(self, now: datetime, ahead: timedelta) -> int:
         """Return how many letters get a second from now until `ahead`."""
         start, end = int(now.timestamp()), int((now + ahead).timestamp())
-        return sum(self._left(second) for second in range(max(self._first, start), end + 1))
+        first = max(self._first, self._earliest(start))
+        return sum(self._left(second) for second in range(first, end + 1))
+
+    def _earliest(self, start: int) -> int:
+        return min(start, self._owed_from or start)
 
     def _note_used_up(self, start: int, delay: int, *, has_waited: bool) -> None:
         """Note the first second that has room, and the last one that a letter had to wait for.
@@ -415,7 +429,8 @@ class Pacer:
         At a slow rate the first letter uses up the rate for a while. Passes may follow each other within seconds, and
         without this each would find the same second free.
         """
-        first, last = max(self._first, start), start + int(MAX_SQS_DELAY.total_seconds())
+        first = max(self._first, self._earliest(start))
+        last = start + int(MAX_SQS_DELAY.total_seconds())
         while first <= last and not self._has_room(first):
             first += 1
         until = max(first, start + delay) if has_waited else first

@@ -270,7 +270,7 @@ def is_out_of_sight(case: Case) -> bool:
 class LookAhead:
     """Chooses which out-of-sight letters go in one pass: so few that each outcome can be determined.
 
-    Four times as many go at once as were accounted for in one batch; after a batch with an unknown outcome, only one.
+    Four times as many go at once as were accounted for in one minute; after a batch with an unknown outcome, only one.
     Suspects go by themselves: they are likely to fail, and then all others that went with them would have to go again.
     If the consumer reports, all of them go.
     """
