@@ -137,3 +137,12 @@ def test_blocked_groups_wait_for_a_person_and_the_others_go_on() -> None:
     assert behind
     assert not behind & set(world.deliveries.done)
     assert world.letters - behind - world.poison <= set(world.deliveries.done)
+
+
+def test_large_groups_beside_busy_producers_are_drained_within_hours() -> None:
+    """A look at a rate sends a letter or two: each is a batch, and the counts of a minute include several."""
+    run = play("--letters 300 --groups 30 --live-per-minute 90 --down-hours 0.1", 1).measures
+
+    assert (run.at_large, run.repeated) == (0, 0)
+    assert run.good_drained_after_minutes is not None
+    assert run.good_drained_after_minutes < 180
