@@ -167,14 +167,18 @@ def test_beside_live_messages_nothing_goes_ahead_of_its_second() -> None:
 def test_on_a_quiet_topic_a_handful_goes_together_after_a_pause() -> None:
     quiet = replace(A_RATE, live=1.0, per_second=2.0)
 
-    def ahead(paced_until: datetime | None, handful: int = 5) -> float:
-        now = NOW + SECOND
+    def ahead(
+        paced_until: datetime | None, handful: int = 5, now: datetime = NOW + SECOND
+    ) -> float:
         told = ahead_at_once(quiet, quiet, now, paced_until=paced_until, handful=handful)
         return told.total_seconds()
 
     times = [None, NOW, NOW + SECOND, NOW + 2 * SECOND]
     assert [ahead(one) for one in times] == [2.5, 2.5, 0, 0]
     assert ahead(None, handful=1) == 0.5
+    a_minute_later = NOW + timedelta(minutes=1)
+    assert ahead(NOW + SECOND, now=a_minute_later) == 2.5
+    assert ahead(a_minute_later + SECOND, now=a_minute_later) == 0
 
 
 def test_two_busy_minutes_are_live_traffic() -> None:

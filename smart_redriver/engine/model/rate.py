@@ -169,6 +169,13 @@ class Rate:
         return max(1.0, (timedelta(seconds=self.spent) - PATIENCE) / CHEAP)
 
 
+def owed_since(before: Rate | None, now: datetime) -> datetime | None:
+    """Return since when letters that can't be delayed are owed their seconds: since the last look, unless it is old."""
+    if before is None or now - before.looked_at > LONGEST_AT_ONCE:
+        return None
+    return before.looked_at
+
+
 def ahead_at_once(
     before: Rate | None, rate: Rate, now: datetime, *, paced_until: datetime | None, handful: int
 ) -> timedelta:
@@ -182,18 +189,10 @@ def ahead_at_once(
         paced_until: up to when that rate is used up.
 
     """
-    looked_at = before.looked_at if before is not None else now
-    is_in_use = paced_until is not None and paced_until > looked_at
+    is_in_use = paced_until is not None and paced_until > (owed_since(before, now) or now)
     if not rate.is_quiet or is_in_use:
         return timedelta()
     return timedelta(seconds=handful / rate.per_second)
-
-
-def owed_since(before: Rate | None, now: datetime) -> datetime | None:
-    """Return since when letters that can't be delayed are owed their seconds: since the last look, unless it is old."""
-    if before is None or now - before.looked_at > LONGEST_AT_ONCE:
-        return None
-    return before.looked_at
 
 
 def ahead_of_schedule(up: timedelta) -> timedelta:
