@@ -181,7 +181,7 @@ def ahead_at_once(
 ) -> timedelta:
     """Return how far ahead letters go if they can't be delayed.
 
-    None goes ahead of its second, because the next look is a second away. If hardly any live messages show how the
+    No letter goes ahead of its second, because the next look is a second away. If hardly any live messages show how the
     consumer does, a handful of letters goes together after a pause, so that they can be compared.
 
     Args:

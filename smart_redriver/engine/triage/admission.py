@@ -402,8 +402,8 @@ class Pacer:
     ) -> timedelta | None:
         """The delay from `now` to the first free second at or after `wanted`; None if it is more than `ahead`."""
         start, last = int(now.timestamp()), int(ahead.total_seconds())
-        soonest = math.ceil(wanted.total_seconds()) or self._earliest(start) - start
-        earliest = max(soonest, self._first - start)
+        wait, first = math.ceil(wanted.total_seconds()), self._first_second(start) - start
+        earliest = max(wait, first) if wait else first
         delay = earliest
         while delay <= last and self._rate and not self._has_room(start + delay):
             delay += 1
@@ -417,11 +417,11 @@ class Pacer:
     def room(self, now: datetime, ahead: timedelta) -> int:
         """Return how many letters get a second from now until `ahead`."""
         start, end = int(now.timestamp()), int((now + ahead).timestamp())
-        first = max(self._first, self._earliest(start))
-        return sum(self._left(second) for second in range(first, end + 1))
+        return sum(self._left(second) for second in range(self._first_second(start), end + 1))
 
-    def _earliest(self, start: int) -> int:
-        return min(start, self._owed_from or start)
+    def _first_second(self, start: int) -> int:
+        """The first second that is not used up: before `start` if seconds are owed."""
+        return max(self._first, min(start, self._owed_from or start))
 
     def _note_used_up(self, start: int, delay: int, *, has_waited: bool) -> None:
         """Note the first second that has room, and the last one that a letter had to wait for.
@@ -429,8 +429,7 @@ class Pacer:
         At a slow rate the first letter uses up the rate for a while. Passes may follow each other within seconds, and
         without this each would find the same second free.
         """
-        first = max(self._first, self._earliest(start))
-        last = start + int(MAX_SQS_DELAY.total_seconds())
+        first, last = self._first_second(start), start + int(MAX_SQS_DELAY.total_seconds())
         while first <= last and not self._has_room(first):
             first += 1
         until = max(first, start + delay) if has_waited else first
