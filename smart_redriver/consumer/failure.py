@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
+from smart_redriver.consumer.errors import grouped_in
 from smart_redriver.consumer.scrub import NOT_OWN, VARIABLE, without_body, without_secrets
 
 #: The most characters of a cause. The re-driver keeps some causes for each batch that is out.
@@ -100,12 +101,13 @@ def failure_of(
         has_texts: whether to report more than the names of classes, files and functions.
 
     """
-    error_class = class_of(error)
-    first_line = first_line_of(_message_of(error), body) if has_texts else ""
+    first = _first(error)
+    error_class = class_of(first)
+    first_line = first_line_of(_message_of(first), body) if has_texts else ""
     return Failure(
         error_class=error_class,
         first_line=first_line,
-        cause=cause_of(error_class, first_line, _frames(error)),
+        cause=cause_of(error_class, first_line, _frames(first)),
         traceback=traceback_of(error, body) if is_traced and has_texts else "",
     )
 
@@ -143,6 +145,13 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() or one in "\n\t" else _REPLACEMENT for one in text)
 
 
+def _first(error: BaseException) -> BaseException:
+    """The first error of a group, which says more than the group does; any other error itself."""
+    while grouped := grouped_in(error):
+        error = grouped[0]
+    return error
+
+
 def _places(error: BaseException) -> str:
     """The frames, each with its line of code. Literals in it can be secrets."""
     found = traceback.StackSummary.extract(
@@ -167,10 +176,11 @@ def _frames(error: BaseException) -> Iterator[Frame]:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """The error, the error that caused it, and so on, as in Python's own tracebacks."""
+    """The error, the first of its group or the error that caused it, and so on, as in Python's own tracebacks."""
     while error is not None:
         yield error
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        behind = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        error = next(iter(grouped_in(error)), behind)
 
 
 def class_of(error: BaseException) -> str:

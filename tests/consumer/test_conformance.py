@@ -96,6 +96,8 @@ def error_of(given: dict[str, Any]) -> Exception:
             return PermanentError(given["message"])
         case "retryable":
             return RetryableError(given["message"], after=given["after"])
+        case "group":
+            return ExceptionGroup(given["message"], [error_of(one) for one in given["errors"]])
     return RuntimeError(given["message"])
 
 

@@ -1,9 +1,12 @@
 """What is told of an error: enough to group and to find it, and no body."""
 
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from smart_redriver.consumer.errors import retry_after_of
 from smart_redriver.consumer.failure import Failure, failure_of
 from smart_redriver.engine.reports.outcomes import MAX_FIRST_LINE, MAX_TRACEBACK
 
@@ -67,6 +70,28 @@ def test_a_long_traceback_is_its_last_four_kilobytes() -> None:
     text = told(chained).traceback
     assert len(text.encode()) <= MAX_TRACEBACK
     assert text.endswith("ValueError: end")
+
+
+def test_a_group_is_told_by_the_first_error_in_it_and_its_traceback_has_both() -> None:
+    first = raised(OutOfStock("none left"))
+    inner = ExceptionGroup("inner", [first, ValueError("late")])
+
+    failure = told(raised(ExceptionGroup("unhandled errors in a TaskGroup", [inner])))
+
+    assert failure.error_class.endswith("OutOfStock")
+    assert failure.first_line == "none left"
+    assert failure.cause == "OutOfStock in test_failure.raised: none left"
+    places = failure.traceback.split("\n\n")
+    assert places[0].endswith("OutOfStock: none left")
+    assert places[-1].endswith("unhandled errors in a TaskGroup (1 sub-exception)")
+
+
+def test_an_error_raised_while_its_own_group_was_handled_is_told() -> None:
+    one = OutOfStock("none left")
+    one.__context__ = ExceptionGroup("both", [one, ValueError("late")])
+
+    assert told(one.__context__).first_line == "none left"
+    assert retry_after_of(one.__context__, datetime.now(UTC)) is None
 
 
 def test_an_error_that_causes_itself_is_told() -> None:

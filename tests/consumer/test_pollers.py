@@ -5,6 +5,7 @@ import json
 import logging
 from asyncio import CancelledError
 from dataclasses import asdict
+from math import inf, nan
 from types import SimpleNamespace
 from typing import Any
 
@@ -437,7 +438,9 @@ SLOW_DOWN = ClientError(
     [
         (RetryableError("later", after=90), 90),
         (RetryableError("later", after=1e9), 43_200),
+        (RetryableError("later", after=inf), 43_200),
         (RetryableError("now", after=-5), 0),
+        (RetryableError("some day", after=nan), None),
         (TooManyRequests(headers={"Retry-After": "120"}), 120),
         (TooManyRequests(headers={"retry-after": "Sat, 10 Jan 2026 12:01:30 GMT"}), 90),
         (TooManyRequests(headers={"Retry-After": "soon"}), None),

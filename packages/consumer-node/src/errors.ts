@@ -2,12 +2,12 @@
 
 /** Thrown by a consumer for a message that can never succeed: it goes to the parking lot at once. */
 export class PermanentError extends Error {
-  override name = "PermanentError";
+  override name = this.constructor === PermanentError ? "PermanentError" : this.constructor.name; // as minifiers rename
 }
 
 /** Thrown by a consumer for a message that is not to be tried again for `after` seconds; that costs no strike. */
 export class RetryableError extends Error {
-  override name = "RetryableError";
+  override name = this.constructor === RetryableError ? "RetryableError" : this.constructor.name;
   readonly after: number;
 
   constructor(message: string, options: ErrorOptions & { after: number }) {
@@ -25,27 +25,34 @@ export const PERMANENT: readonly ErrorKind[] = [PermanentError, SyntaxError, "Zo
 const MAX_RETRY_AFTER = 43_200;
 const CAUSES = 5;
 
-export function isPermanent(error: unknown, body: string, kinds: readonly ErrorKind[] = PERMANENT): boolean {
+/** Whether no retry can heal `error`; of a group of errors, none that is in it. */
+export function isPermanent(error: unknown, body: string, kinds: readonly ErrorKind[] = PERMANENT, depth = CAUSES): boolean {
   // What is no JSON may as well be the answer of a service that is down, and that heals.
   if (error instanceof SyntaxError && isJson(body)) return false;
-  return kinds.some((kind) => (typeof kind === "string" ? namesOf(error).includes(kind) : error instanceof kind));
+  if (kinds.some((kind) => (typeof kind === "string" ? namesOf(error).includes(kind) : error instanceof kind))) return true;
+  const grouped = depth > 0 ? groupedIn(error) : [];
+  return grouped.length > 0 && grouped.every((one) => isPermanent(one, body, kinds, depth - 1));
 }
 
-/** Seconds until the message should be tried again, as the error or one behind it says; at most 12 hours. */
-export function retryAfterOf(error: unknown, now: Date): number | undefined {
-  let one: unknown = error;
-  for (let depth = 0; depth < CAUSES && one; depth += 1) {
-    const seconds = namedBy(one, now);
-    if (seconds !== undefined) return Math.max(0, Math.min(Math.trunc(seconds), MAX_RETRY_AFTER));
-    one = (one as { cause?: unknown }).cause;
-  }
-  return undefined;
+/** The errors in a group, as `Promise.any` makes one; none of any other error. */
+export function groupedIn(error: unknown): unknown[] {
+  return error instanceof AggregateError && Array.isArray(error.errors) ? error.errors : [];
+}
+
+/** Seconds until the message should be tried again, as the error, the last of its group or one behind it says; at most 12 hours. */
+export function retryAfterOf(error: unknown, now: Date, depth = CAUSES): number | undefined {
+  if (!error || depth === 0) return undefined;
+  const seconds = namedBy(error, now);
+  if (seconds !== undefined && !Number.isNaN(seconds)) return Math.max(0, Math.min(Math.trunc(seconds), MAX_RETRY_AFTER));
+  const told = groupedIn(error).map((one) => retryAfterOf(one, now, depth - 1)).filter((one) => one !== undefined);
+  return told.length > 0 ? Math.max(...told) : retryAfterOf((error as { cause?: unknown }).cause, now, depth - 1);
 }
 
 /** What `Retry-After` says: seconds, or a date; undefined where it is neither. */
 export function secondsOf(header: string, now: Date): number | undefined {
   if (/^\s*\d+\s*$/.test(header)) return Number(header);
-  const at = Date.parse(header);
+  // Of text without the name of a day, as every date of HTTP has it, V8 makes some date.
+  const at = /^\s*[a-z]{3}/i.test(header) ? Date.parse(header) : Number.NaN;
   return Number.isNaN(at) ? undefined : (at - now.getTime()) / 1000;
 }
 

@@ -1,5 +1,6 @@
 /** What a report says of an error: its class, its cause, the first line of its message, and where it happened. */
 import { causeOf, cut, type Frame } from "./cause.js";
+import { groupedIn } from "./errors.js";
 import { withoutBody, withoutSecrets } from "./scrub.js";
 
 /** Characters, as the schema of reports has them; of a traceback, bytes. */
@@ -21,8 +22,9 @@ export interface Failure {
   traceback: string;
 }
 
-/** What to report of `error`, met while working on a message with this `body`. Anything can be thrown. */
-export function failureOf(error: unknown, body: string, hasTexts = true): Failure {
+/** What to report of `thrown`, met while working on a message with this `body`. Anything can be thrown. */
+export function failureOf(thrown: unknown, body: string, hasTexts = true): Failure {
+  const error = firstOf(thrown);
   const errorClass = classOf(error);
   const firstLine = hasTexts ? firstLineOf(messageOf(error), body) : "";
   return { errorClass, firstLine, cause: causeOf(errorClass, firstLine, framesOf(error)), traceback: "" };
@@ -43,9 +45,16 @@ export function tracebackOf(error: unknown, body: string): string {
     const said = firstLineOf(messageOf(one), body);
     const head = `${depth ? "Caused by: " : ""}${classOf(one)}${said ? `: ${said}` : ""}`;
     places.push([head, ...linesOf(one).map((line) => withoutSecrets(line, true))].join("\n"));
-    one = (one as { cause?: unknown }).cause;
+    one = groupedIn(one)[0] ?? (one as { cause?: unknown }).cause;
   }
   return beginningOf(printable(places.join("\n")));
+}
+
+/** The first error of a group, which says more than the group does; any other error itself. */
+function firstOf(error: unknown): unknown {
+  let one = error;
+  for (let depth = 0; depth < CAUSES; depth += 1) one = groupedIn(one)[0] ?? one;
+  return one;
 }
 
 /** The class, by the name that it goes by. */

@@ -72,8 +72,9 @@ function common({ input }) {
   return { to: input.QueueUrl, outcomes: told };
 }
 
-function errorOf({ kind, message, after }) {
+function errorOf({ kind, message, after, errors }) {
   if (kind === "permanent") return new PermanentError(message);
+  if (kind === "group") return new AggregateError(errors.map(errorOf), message);
   return kind === "retryable" ? new RetryableError(message, { after }) : new Error(message);
 }
 

@@ -155,6 +155,37 @@ test("a traceback has the errors behind an error, and no line of a message", () 
   assert.ok(Buffer.byteLength(tracebackOf(new Error("x", { cause: new Error("ü".repeat(9000)) }), "")) <= 4096);
 });
 
+test("a subclass of the kit's errors goes by its own name", async () => {
+  class NoItems extends PermanentError {}
+  class Busy extends RetryableError {}
+  const { reporter, outcomes } = scene();
+  const batch = reporter.batch();
+  const errors = [new NoItems("none"), new Busy("later", { after: 9 }), new PermanentError("no"), new RetryableError("l", { after: 9 })];
+  for (const [at, error] of errors.entries()) await batch.failed(record(`m${at}`), error);
+  await batch.send();
+
+  assert.deepEqual(outcomes().map((one) => one.error_class), ["NoItems", "Busy", "PermanentError", "RetryableError"]);
+});
+
+test("a group of errors is told by the first in it, and its traceback has both", async () => {
+  const { reporter, outcomes } = scene();
+  const connect = () => Promise.any([Promise.reject(new TypeError("no socket")), Promise.reject(new Error("late"))]);
+
+  await assert.rejects(reporter.message({ MessageId: "m", Body: "{}" }, "orders", connect));
+  const empty = new AggregateError([], "none");
+  const itself = new AggregateError([], "itself");
+  itself.errors.push(itself);
+  for (const error of [empty, itself]) {
+    await assert.rejects(reporter.message({ MessageId: "m", Body: "{}" }, "orders", () => { throw error; }));
+  }
+
+  const [told, ...others] = outcomes();
+  assert.deepEqual([told.error_class, told.first_line], ["TypeError", "no socket"]);
+  assert.match(told.cause, /^TypeError in kit.connect: no socket/);
+  assert.match(told.traceback, /^AggregateError: All promises were rejected\nCaused by: TypeError: no socket\n +at connect /);
+  assert.deepEqual(others.map((one) => [one.result, one.first_line]), [["failed", "none"], ["failed", "itself"]]);
+});
+
 test("frames are read with and without a function", () => {
   assert.deepEqual(frameOf("    at charge (file:///var/task/billing.mjs:41:11)"), { file: "/var/task/billing.mjs", function: "charge" });
   assert.deepEqual(frameOf("    at async file:///var/task/index.mjs:3:5"), { file: "/var/task/index.mjs", function: "" });
@@ -178,6 +209,8 @@ test("an error that names a time says when to try again", () => {
   assert.equal(retryAfterOf({ response: { headers: { "Retry-After": "Sat, 10 Jan 2026 12:01:00 GMT" } } }, now), 60);
   assert.equal(retryAfterOf({ $response: { headers: { "retry-after": "7" } } }, now), 7);
   assert.equal(retryAfterOf(new Error("x", { cause: { retryAfter: 5 } }), now), 5);
+  assert.equal(retryAfterOf(new RetryableError("later", { after: Infinity }), now), 43_200);
+  assert.equal(retryAfterOf(new RetryableError("some day", { after: NaN }), now), undefined);
   assert.equal(retryAfterOf(new Error("x"), now), undefined);
 });
 
