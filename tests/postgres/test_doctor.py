@@ -42,7 +42,19 @@ def test_a_prepared_database_is_well(bench):
     ("harm", "what", "advice", "is_needed"),
     [
         (
-            "alter table jobs alter id drop default, alter id type numeric",
+            "alter table jobs_dlq alter id type numeric",
+            "types of jobs_dlq",
+            "id is numeric, and not smallint or integer or bigint or numeric of at most 18 digits",
+            True,
+        ),
+        (
+            "alter table jobs_dlq alter original_id type numeric(19)",
+            "types of jobs_dlq",
+            "original_id is numeric, and not smallint or integer or bigint or numeric of at most 18 digits",
+            True,
+        ),
+        (
+            "alter table jobs alter id drop default, alter id type numeric(18)",
             "usual types of jobs",
             "id is numeric, and not smallint or integer or bigint: read as well as can be",
             False,

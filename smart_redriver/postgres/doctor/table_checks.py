@@ -4,6 +4,7 @@ swallows them, deletes others with them, or is slow. Pure except for what `exami
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
@@ -15,6 +16,11 @@ from smart_redriver.postgres.engine.place import DEAD_COLUMNS, JOBS_COLUMNS, OF_
 
 _WHOLE = ("smallint", "integer", "bigint")
 _NUMBERS = (*_WHOLE, "numeric")
+#: How `numeric(1)` to `numeric(18)` are declared in the catalog.
+_SHORT_NUMERIC = re.compile(r"numeric\(([1-9]|1[0-8]),0\)")
+#: A `numeric` each of whose numbers is a bigint, as ids have to be.
+_SHORT = "numeric of at most 18 digits"
+_BIGINTS = (*_WHOLE, _SHORT)
 #: A time without a zone is written and read in the session's zone, which may not be the workers'.
 _TIMES = ("timestamp with time zone", "timestamp without time zone")
 _TEXT = ("text", "character varying")
@@ -23,8 +29,8 @@ _IDS = {"uuid": ("uuid",), "text": _TEXT}
 #: Types that columns must have, by their default names: statements compare them with such values, and write such
 #: values.
 _NEEDED = {
-    "id": _NUMBERS,
-    "original_id": _NUMBERS,
+    "id": _BIGINTS,
+    "original_id": _BIGINTS,
     "attempts": (*_NUMBERS, "text", "character varying"),
     "run_after": _TIMES,
     "in_hand_until": _TIMES,
@@ -166,8 +172,13 @@ def _others(table: Table, kinds: Mapping[str, Sequence[str]]) -> list[str]:
     return [
         f"{name} is {table.columns[name].kind}, and not {' or '.join(kinds[one])}"
         for one, name in table.called.items()
-        if one in kinds and table.columns[name].kind not in kinds[one]
+        if one in kinds and not _fits(table.columns[name], kinds[one])
     ]
+
+
+def _fits(column: Column, kinds: Sequence[str]) -> bool:
+    is_short = _SHORT in kinds and _SHORT_NUMERIC.fullmatch(column.declared) is not None
+    return is_short or column.kind in kinds
 
 
 def _values_fit(source: Table, target: Table, casts: Set[tuple[str, str]]) -> Finding:
