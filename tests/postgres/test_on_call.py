@@ -513,6 +513,20 @@ def test_a_circuit_that_is_forced_open_lets_nothing_through(desk, bench):
     assert bench.run_pass().redriven == 0
 
 
+@pytest.mark.parametrize("column", ["failed_at", "payload"])
+def test_a_drain_says_once_what_keeps_letters_where_they_are(desk, bench, column):
+    bench.die("a", "b")
+    bench.owner.execute(f"alter table jobs_dlq rename {column} to other")
+
+    ran = desk("drain", "--for", "5m", "--yes")
+
+    assert ran.code == 1
+    assert (
+        ran.out.count("The pass met ") == ran.out.count("Letters: UndefinedColumn. `redrive") == 1
+    )
+    assert "2 left of 2" in ran.out
+
+
 def test_a_drain_is_followed_until_the_table_is_empty(desk, bench):
     bench.die(*range(30))
 

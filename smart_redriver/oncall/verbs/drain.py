@@ -139,8 +139,13 @@ def _follow(session: Session, until: datetime, first: int, *, counted_at: dateti
     left, circuit, end = first, "", ""
     seen: Headline | None = None
     was_flowing = False
+    told_faults: set[str] = set()
     while not end:
-        states = _after_a_pass(session)
+        states, faults = _after_a_pass(session)
+        if new := sorted(faults - told_faults):
+            met = listed([fault.replace(":", ": ") for fault in new])
+            session.terminal.say(f"The pass met {printable(met)}. `redrive doctor` tells more.")
+            told_faults |= faults
         is_flowing = State.CLOSED.value in states.values()
         was_flowing = was_flowing or is_flowing
         circuit = _in_words(states)
@@ -171,16 +176,15 @@ def _follow(session: Session, until: datetime, first: int, *, counted_at: dateti
     return Exit.PARTLY if left < first else Exit.REFUSED
 
 
-def _after_a_pass(session: Session) -> dict[str, str]:
-    """The state of each circuit after a pass by the function; the present state if a process makes passes by itself."""
+def _after_a_pass(session: Session) -> tuple[dict[str, str], set[str]]:
+    """The state of each circuit after a pass by the function, and the pass's faults; the states are none if the pass
+    could not read them. If a process makes passes by itself, the present states.
+    """
     if session.place.process is not None:
-        return {name: one.state.value for name, one in _circuits(session).items()}
-    return _states(invoke(session))
-
-
-def _states(report: Mapping[str, Any]) -> dict[str, str]:
-    """The state of each circuit after a pass; none if the pass could not read them."""
-    return {one["queue"]: one["after"] for one in report.get("circuits") or ()}
+        return {name: one.state.value for name, one in _circuits(session).items()}, set()
+    report = invoke(session)
+    states = {one["queue"]: one["after"] for one in report.get("circuits") or ()}
+    return states, set(report.get("faults") or ())
 
 
 def _in_words(states: Mapping[str, str]) -> str:
