@@ -43,6 +43,18 @@ def test_what_a_command_makes_of_payloads_are_the_jobs_and_the_rows_are_in_a_fil
     assert (json.loads(letter["body"]), row["payload"]) == (WRONG, WRONG)
 
 
+@pytest.mark.parametrize("kind", ["varchar(20)", "char(20)", "short"])
+def test_a_payload_that_is_too_long_for_a_job_is_refused_and_not_cut(desk, bench, kind):
+    bench.die(WRONG)
+    bench.owner.execute("create domain short as varchar(20)")
+    bench.owner.execute(f"alter table jobs alter payload type {kind}")
+
+    ran = desk("edit", "--all", *MEND, "--from-dlq", "--yes")
+
+    assert "StringDataRightTruncation" in ran.said
+    assert (bench.payloads("jobs"), bench.payloads("jobs_dlq")) == ([], [WRONG])
+
+
 def test_an_edited_letter_is_worked_and_heard_of_as_any(desk, bench):
     bench.die(WRONG)
 

@@ -257,12 +257,15 @@ class PeoplesSource(JobsSource):
         return super()._moved(some, statement, parameters)
 
     def _edited(self, *, is_parked: bool) -> sql.Composed:
-        """Compose the statement with the payload's type, because text is not cast to it. Raises CallFailed."""
+        """Compose the statement with the payload's type, because text is not cast to it. Raises CallFailed.
+
+        Text stays text: a cast to a type with a length would cut what an insert refuses.
+        """
         place = self._database.place
-        payload = place.column("jobs.payload")
-        kinds = {one.name: one.declared for one in columns_of(self._database, place.jobs)}
+        columns = {one.name: one for one in columns_of(self._database, place.jobs)}
+        payload = columns[place.column("jobs.payload")]
         # The catalog's own name for a type is valid SQL.
-        kind = sql.SQL(kinds[payload])
+        kind = sql.SQL("text" if payload.is_text else payload.declared)
         return composed(EDITED_TEXTS[is_parked], {**names_of(place), "payload_type": kind})
 
 
