@@ -242,6 +242,14 @@ def test_small_batches_of_one_minute_are_accounted_for_together(apart: int, allo
     assert allowance([first, second]) == allowed
 
 
+def test_what_was_accounted_for_before_a_doubt_does_not_count_after_it() -> None:
+    good = some_counts(succeeded=3)
+    bad = some_counts(succeeded=2, is_gone=True, known_until=NOW)
+    small = some_counts(size=1, unseen=1, succeeded=1)
+
+    assert allowance([good, bad, small]) == allowance([bad, small]) == 2
+
+
 def test_what_is_accounted_for_is_forgotten_first() -> None:
     counted_batches = [some_counts(batch=number) for number in range(COUNTED_BATCHES_KEPT)]
     counted_batches[5] = replace(counted_batches[5], succeeded=3)

@@ -179,6 +179,7 @@ def allowance(counted_batches: Iterable[BatchCounts]) -> int:
             allowed = max(allowed, growth * together[minute_of(one.sent_at)])
         elif one.is_unexplained:
             allowed = 1
+            together.clear()
     return allowed
 
 
