@@ -4,13 +4,17 @@
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from bench import play
+from simulator.consumers import Beyond, Consumer
 from simulator.kafka_world import KafkaWorld
-from simulator.limits import breaches_of_run
+from simulator.limits import Limits, breaches_of_run
 from simulator.scenarios import named
+from simulator.sources import LiveTraffic
+from smart_redriver.engine.config.settings import Settings
 
 
 @pytest.mark.parametrize(
@@ -30,6 +34,7 @@ from simulator.scenarios import named
         "28:0",
         "28:1",
         "28:10",
+        "29:soon",
     ],
 )
 def test_a_scenario_keeps_its_limits_on_a_log(name):
@@ -40,6 +45,34 @@ def test_a_scenario_keeps_its_limits_on_a_log(name):
     assert list(breaches_of_run(scenario.limits, measures)) == []
     assert (measures.lost, measures.repeated, measures.stripped) == (0, 0, 0)
     assert measures.parked_wrongly == 0
+
+
+#: Consumers that fall over for ten minutes at more than so many a second, live messages a minute, and initial windows.
+WEAK = {
+    "none live": (3, 0, 5),
+    "few live": (3, 20, 5),
+    "a wide first window": (8, 20, 20),
+}
+
+
+@pytest.mark.parametrize("weak", WEAK)
+def test_a_consumer_that_a_handful_of_letters_fells_gets_them_one_by_one(weak):
+    """At a handful after each pause, the first fell 149 times, and the others did not end."""
+    bears, live, window = WEAK[weak]
+    row = replace(
+        named("29:soon"),
+        poison=0,
+        consumer=lambda _: Consumer(capacity_per_second=bears, beyond=Beyond.FALL),
+        traffic=LiveTraffic(per_minute=live) if live else None,
+        settings=Settings(initial_window=window),
+        until=timedelta(hours=3),
+        make_world=KafkaWorld,
+    )
+
+    measures = row.played(0).measures
+
+    assert list(breaches_of_run(Limits(good_drained=60, falls=3), measures)) == []
+    assert (measures.lost, measures.repeated, measures.parked_wrongly) == (0, 0, 0)
 
 
 def test_the_command_plays_on_a_log(capsys):

@@ -181,6 +181,26 @@ def test_on_a_quiet_topic_a_handful_goes_together_after_a_pause() -> None:
     assert ahead(a_minute_later + SECOND, now=a_minute_later) == 0
 
 
+def test_once_some_rate_was_too_high_no_handful_goes_together() -> None:
+    quiet = replace(A_RATE, live=1.0, per_second=2.0, borne=1.5, borne_at=NOW)
+
+    assert ahead_at_once(quiet, quiet, NOW, paced_until=None, handful=5) == timedelta()
+
+
+@pytest.mark.parametrize(("dying", "goes_on"), [(0, 2.0), (None, 9.0)])
+def test_if_a_consumer_falls_within_seconds_the_growth_before_is_taken_back(
+    dying: int | None, goes_on: float
+) -> None:
+    """A topic's consumer fell over within seconds, got letters a little faster each time, and fell 149 times."""
+    grown = replace(A_RATE, live=0.0, before=0.0, marked=2.0, marked_at=NOW, per_second=9.0)
+    held = holding(dying=dying)
+
+    opened = known(after(grown, held, live=QUIET, is_closed=False, later=SECOND))
+    later = known(after(opened, held, live=QUIET, is_closed=False))
+
+    assert (opened.borne, opened.per_second, later.per_second) == (None, goes_on, goes_on)
+
+
 def test_two_busy_minutes_are_live_traffic() -> None:
     assert known(after(None, holding(), live=(0, 61, 61))).per_second == FIRST
 

@@ -182,15 +182,17 @@ def ahead_at_once(
     """Return how far ahead letters go if they can't be delayed.
 
     No letter goes ahead of its second, because the next look is a second away. If hardly any live messages show how the
-    consumer does, a handful of letters goes together after a pause, so that they can be compared.
+    consumer does, a handful of letters goes together after a pause, so that they can be compared. None does once some
+    rate was too high.
 
     Args:
         before: the rate of the last look.
         paced_until: up to when that rate is used up.
+        handful: how many letters may go together.
 
     """
     is_in_use = paced_until is not None and paced_until > (owed_since(before, now) or now)
-    if not rate.is_quiet or is_in_use:
+    if not rate.is_quiet or rate.borne is not None or is_in_use:
         return timedelta()
     return timedelta(seconds=handful / rate.per_second)
 
@@ -333,7 +335,7 @@ def _learned(rate: Rate, look: Look) -> Rate:
     if rate.is_congested:
         return _gone_on(_paid(rate, look.at))
     if not look.is_closed:
-        rate = _gone_on(_with_borne(rate, look.at) if _went_down(rate, look) else rate)
+        rate = _gone_on(_blamed(rate, look))
         return _grown(rate, look) if look.shows_borne else rate
     if _fails_more(rate):
         return _congested(rate, look, is_ours=True)
@@ -341,9 +343,17 @@ def _learned(rate: Rate, look: Look) -> Rate:
     return _grown(rate, look) if look.is_telling(rate) else rate
 
 
-def _went_down(rate: Rate, look: Look) -> bool:
-    """Whether the rate may have been too high for a consumer that went down since."""
-    return look.may_show(rate) and bool(rate.before) and look.facts.dying is not None
+def _blamed(rate: Rate, look: Look) -> Rate:
+    """The rate after the consumer went down, for which it may have been too high. Counts of some time ago can't tell.
+
+    If a consumer falls over within seconds, nothing was borne for long enough. Its growth since the last mark is taken
+    back, or it would grow further each time.
+    """
+    if not look.may_show(rate) or look.facts.dying is None:
+        return rate
+    if not rate.before:
+        return replace(rate, per_second=rate.marked or rate.per_second)
+    return _with_borne(rate, look.at)
 
 
 def _first(look: Look) -> Rate:

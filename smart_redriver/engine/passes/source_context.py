@@ -403,7 +403,8 @@ class SourceContext:
                 rate,
                 now,
                 paced_until=self.circuit.paced_until,
-                handful=self.settings.initial_window,
+                # If letters failed together right after a success, their number may be the reason.
+                handful=0 if self.circuit.flaps else self.settings.initial_window,
             )
         elif rate is not None:
             # Sent letters can't be called back, so they are dealt out only until the next look.
