@@ -374,7 +374,7 @@ def check_process(session: Session) -> Iterator[Finding]:
     told = f"The last pass ended {ago(last.at, now)}"
     yield check(is_recent, f"{told}.", f"{told}: no process is at work.", remedy)
     for fault, count in sorted((last.report.get("faults") or {}).items()):
-        yield wrong(f"The last pass failed {count} times with {fault}.", remedy)
+        yield wrong(f"The last pass met {fault} ({count:,}).", remedy)
 
 
 #: The checks for letters that are records.
