@@ -161,7 +161,7 @@ def test_before_the_first_look_no_seconds_are_owed() -> None:
 
 
 def test_beside_live_messages_nothing_goes_ahead_of_its_second() -> None:
-    assert ahead_at_once(A_RATE, A_RATE, NOW, paced_until=None, handful=50) == timedelta()
+    assert ahead_at_once(A_RATE, NOW, paced_until=None, handful=50) == timedelta()
 
 
 def test_on_a_quiet_topic_a_handful_goes_together_after_a_pause() -> None:
@@ -170,7 +170,8 @@ def test_on_a_quiet_topic_a_handful_goes_together_after_a_pause() -> None:
     def ahead(
         paced_until: datetime | None, handful: int = 5, now: datetime = NOW + SECOND
     ) -> float:
-        told = ahead_at_once(quiet, quiet, now, paced_until=paced_until, handful=handful)
+        since = owed_since(quiet, now) or now
+        told = ahead_at_once(quiet, since, paced_until=paced_until, handful=handful)
         return told.total_seconds()
 
     times = [None, NOW, NOW + SECOND, NOW + 2 * SECOND]
@@ -184,7 +185,7 @@ def test_on_a_quiet_topic_a_handful_goes_together_after_a_pause() -> None:
 def test_once_some_rate_was_too_high_no_handful_goes_together() -> None:
     quiet = replace(A_RATE, live=1.0, per_second=2.0, borne=1.5, borne_at=NOW)
 
-    assert ahead_at_once(quiet, quiet, NOW, paced_until=None, handful=5) == timedelta()
+    assert ahead_at_once(quiet, NOW, paced_until=None, handful=5) == timedelta()
 
 
 @pytest.mark.parametrize(("dying", "goes_on"), [(0, 2.0), (None, 9.0)])

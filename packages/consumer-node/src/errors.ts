@@ -51,7 +51,7 @@ export function retryAfterOf(error: unknown, now: Date, depth = CAUSES): number 
 /** What `Retry-After` says: seconds, or a date; undefined where it is neither. */
 export function secondsOf(header: string, now: Date): number | undefined {
   if (/^\s*\d+\s*$/.test(header)) return Number(header);
-  // Of text without the name of a day, as every date of HTTP has it, V8 makes some date.
+  // V8 takes almost any text for a date. All dates of HTTP begin with the name of a day.
   const at = /^\s*[a-z]{3}/i.test(header) ? Date.parse(header) : Number.NaN;
   return Number.isNaN(at) ? undefined : (at - now.getTime()) / 1000;
 }

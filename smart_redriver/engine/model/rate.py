@@ -177,7 +177,7 @@ def owed_since(before: Rate | None, now: datetime) -> datetime | None:
 
 
 def ahead_at_once(
-    before: Rate | None, rate: Rate, now: datetime, *, paced_until: datetime | None, handful: int
+    rate: Rate, since: datetime, *, paced_until: datetime | None, handful: int
 ) -> timedelta:
     """Return how far ahead letters go if they can't be delayed.
 
@@ -186,12 +186,12 @@ def ahead_at_once(
     rate was too high.
 
     Args:
-        before: the rate of the last look.
-        paced_until: up to when that rate is used up.
+        since: since when letters are owed their seconds; now if they are owed none.
+        paced_until: up to when the rate is used up.
         handful: how many letters may go together.
 
     """
-    is_in_use = paced_until is not None and paced_until > (owed_since(before, now) or now)
+    is_in_use = paced_until is not None and paced_until > since
     if not rate.is_quiet or rate.borne is not None or is_in_use:
         return timedelta()
     return timedelta(seconds=handful / rate.per_second)

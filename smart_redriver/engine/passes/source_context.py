@@ -392,6 +392,7 @@ class SourceContext:
         before, rate = self.circuit.rate, self.felt(now)
         self.keeper.change(replace(self.circuit, rate=rate))
         self.permit = self.allow(now)
+        owed = owed_since(before, now) if self.waits_for_rate else None
         if self.permit.is_apart and self.source.longest_delay:
             self.ahead = self.source.longest_delay
         elif rate is not None and not self.is_flowing:
@@ -399,9 +400,8 @@ class SourceContext:
             self.ahead = ahead_of_schedule(timedelta(seconds=self.circuit.up_seconds))
         elif rate is not None and self.waits_for_rate:
             self.ahead = ahead_at_once(
-                before,
                 rate,
-                now,
+                owed or now,
                 paced_until=self.circuit.paced_until,
                 # If letters failed together right after a success, their number may be the reason.
                 handful=0 if self.circuit.flaps else self.settings.initial_window,
@@ -424,7 +424,7 @@ class SourceContext:
             is_quiet=self.is_quiet,
             can_delay=bool(self.source.longest_delay),
             ahead=bound,
-            owed_since=owed_since(before, now) if self.waits_for_rate else None,
+            owed_since=owed,
         )
         # Announce no more than can go. If the pass dies, all that was announced counts as out until it is due.
         self.permit = replace(self.permit, limit=min(self.permit.limit, self.admission.room))
