@@ -61,6 +61,25 @@ def test_the_doctor_misses_the_sequence_of_a_view(bench):
     assert "`sequence`" in missing.advice
 
 
+@pytest.mark.parametrize(
+    ("view", "what", "table"),
+    [
+        ("jobs", "select of id, attempts, run_after, locked_at of jobs", "job"),
+        ("jobs", "insert on jobs", "job"),
+        ("jobs_dlq", "select on jobs_dlq", "dead_job"),
+    ],
+)
+def test_the_doctor_misses_a_right_below_a_view_that_asks_for_the_invoker_s(
+    bench, view, what, table
+):
+    bench.owner.execute(f"alter view {view} set (security_invoker = true)")
+
+    found = [one for one in examine(bench.database) if not one.is_well and one.is_needed]
+
+    (missing,) = [one for one in found if one.what == what]
+    assert missing.advice == f"grant it: permission denied for table {table}"
+
+
 def test_letters_of_a_view_go_back_to_one_are_heard_of_and_parked(bench):
     for one in range(3):
         bench.owner.execute(DIES, [one])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import LiteralString
 
 from psycopg import sql
@@ -10,7 +10,13 @@ from psycopg import sql
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.postgres.columns import casts_of, columns_of, quoted
 from smart_redriver.postgres.doctor.profile_checks import check_library
-from smart_redriver.postgres.doctor.table_checks import Finding, Table, check_columns, check_tables
+from smart_redriver.postgres.doctor.table_checks import (
+    IS_VIEW,
+    Finding,
+    Table,
+    check_columns,
+    check_tables,
+)
 from smart_redriver.postgres.engine.database import Database, StatementRefused
 from smart_redriver.postgres.engine.place import VERIFIED, JobsDatabase
 from smart_redriver.postgres.engine.statements import composed, names_of
@@ -101,7 +107,15 @@ select n.nspname::text, has_schema_privilege(n.oid, 'USAGE') from pg_class c joi
 where c.relname = %(name)s and c.relkind in ('r', 'p', 'v') and n.nspname !~ '^pg_' order by 2, 1
 """)
 _MAY = sql.SQL("select has_table_privilege(%(table)s, %(right)s)")
+#: Statements that need a right, also on what is below a view. They are planned, and not run.
+_USES: Mapping[str, LiteralString] = {
+    "SELECT": "explain select from {table}",
+    "INSERT": "explain insert into {table} default values",
+    "UPDATE": "explain select from {table} for update",
+    "DELETE": "explain delete from {table}",
+}
 _MAY_ON_A_COLUMN = sql.SQL("select has_any_column_privilege(%(table)s, %(right)s)")
+_LOOK: LiteralString = "explain select {columns} from {table}"
 _MAY_SEE = sql.SQL("select has_column_privilege(%(table)s, %(column)s, 'SELECT')")
 _SEQUENCE: LiteralString = """
 select to_regclass(s) is not null and has_sequence_privilege(to_regclass(s), 'USAGE, UPDATE')
@@ -197,10 +211,10 @@ def _rights(database: Database) -> Iterator[Finding]:
         table = place.looks if role == "looks" else getattr(place, role)
         for right in rights:
             may = _ask(database, _MAY, table=quoted(table), right=right)
-            yield Finding(what=f"{right.lower()} on {table}", is_well=may, advice="grant it")
+            yield _right(database, table, right, f"{right.lower()} on {table}", may=may)
     for table in (place.dead_letters, place.parked):
         may = _ask(database, _MAY_ON_A_COLUMN, table=quoted(table), right="UPDATE")
-        yield Finding(what=f"update of the id of {table}", is_well=may, advice="grant it")
+        yield _right(database, table, "UPDATE", f"update of the id of {table}", may=may)
     may_look = _may_look(database)
     yield may_look
     if may_look.is_well and not place.in_hand_until:
@@ -219,6 +233,31 @@ def _rights(database: Database) -> Iterator[Finding]:
             yield Finding(what=what, is_well=not may, advice="revoke it", is_needed=False)
 
 
+def _right(database: Database, table: str, right: str, what: str, *, may: bool) -> Finding:
+    """Whether a right suffices: a view with `security_invoker` needs it on the table below, too."""
+    why = _refusal(database, table, _USES[right]) if may else None
+    return Finding(
+        what=what, is_well=may and why is None, advice=f"grant it{f': {why}' if why else ''}"
+    )
+
+
+def _refusal(
+    database: Database, table: str, use: LiteralString, columns: Sequence[str] = ()
+) -> str | None:
+    """Why Postgres refuses a statement on a view, such as a right below it; None for a table."""
+    if not _ask(database, IS_VIEW, table=quoted(table)):
+        return None
+    names = {
+        "table": sql.Identifier(*table.split(".")),
+        "columns": sql.SQL(", ").join(sql.Identifier(one.replace("%", "%%")) for one in columns),
+    }
+    try:
+        database.run("Examine", composed(use, names), {})
+    except StatementRefused as refused:
+        return refused.detail
+    return None
+
+
 def _may_look(database: Database) -> Finding:
     """Whether the role may read the columns that show a job's state."""
     place = database.place
@@ -226,6 +265,8 @@ def _may_look(database: Database) -> Finding:
     seen.append(place.in_hand_column)
     table = quoted(place.jobs)
     hidden = [one for one in seen if not _ask(database, _MAY_SEE, table=table, column=one)]
+    if not hidden and (why := _refusal(database, place.jobs, _LOOK, seen)):
+        hidden = [why]
     return Finding(
         what=f"select of {', '.join(seen)} of {place.jobs}",
         is_well=not hidden,

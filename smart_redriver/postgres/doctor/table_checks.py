@@ -288,7 +288,7 @@ select r.rulename from pg_rewrite r where r.ev_class = to_regclass(%(table)s)
 and r.ev_enabled in ('O', 'A') and r.ev_type::text = any(%(rules)s) order by 1
 """)
 
-_IS_VIEW = sql.SQL("select relkind = 'v' from pg_class where oid = to_regclass(%(table)s)")
+IS_VIEW = sql.SQL("select relkind = 'v' from pg_class where oid = to_regclass(%(table)s)")
 _IS_PARTITIONED = sql.SQL("select relkind = 'p' from pg_class where oid = to_regclass(%(table)s)")
 
 #: Whether a column is first in a valid index on the table, or on each of its partitions.
@@ -408,7 +408,7 @@ def _indexes(database: Database) -> Iterator[Finding]:
         (place.jobs, place.column("jobs.run_after"), False),
     ):
         is_hashed = column == place.column("jobs_dlq.original_id") and "jobs.id" in place.ids
-        if is_hashed or _ask(database, _IS_VIEW, table):
+        if is_hashed or _ask(database, IS_VIEW, table):
             continue
         kind = "unique index" if is_unique else "index"
         is_partitioned = _ask(database, _IS_PARTITIONED, table)
@@ -433,7 +433,7 @@ def _indexes_of_numbers(database: Database) -> Iterator[Finding]:
         (place.parked, "jobs_dlq.id", "jobs_dlq.id"),
         (place.parked, "jobs_dlq.original_id", "jobs.id"),
     ):
-        if of_ids in place.ids and not _ask(database, _IS_VIEW, table):
+        if of_ids in place.ids and not _ask(database, IS_VIEW, table):
             name = place.column(column)
             yield Finding(
                 what=f"index on the number of {table}.{name}",
