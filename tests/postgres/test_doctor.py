@@ -249,6 +249,19 @@ def test_a_prepared_database_is_well(bench):
             False,
         ),
         ("drop table jobs; create materialized view jobs as select 1", "table jobs", "is no table", True),
+        (
+            "alter table jobs_dlq drop constraint jobs_dlq_pkey, alter id drop not null, alter id drop default; "
+            "insert into jobs_dlq (payload) values ('1')",
+            "a usable id in each row of jobs_dlq",
+            "never looked at",
+            True,
+        ),
+        (
+            "insert into jobs_parked (id, payload, parked_at) values (-9223372036854775808, '1', now())",
+            "a usable id in each row of jobs_parked",
+            "never looked at",
+            True,
+        ),
         ("revoke update (id) on jobs_parked from smart_redriver", "update of the id of jobs_parked", "", True),
     ],
 )  # fmt: skip

@@ -7,12 +7,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import LiteralString
 
 from psycopg import sql
 
 from smart_redriver.postgres.columns import Column, quoted
-from smart_redriver.postgres.engine.database import Database, Row
+from smart_redriver.postgres.engine.database import Database, Row, StatementRefused
 from smart_redriver.postgres.engine.place import DEAD_COLUMNS, JOBS_COLUMNS, OF_PARKED, JobsDatabase
+from smart_redriver.postgres.engine.statements import composed, names_of
 
 _WHOLE = ("smallint", "integer", "bigint")
 _NUMBERS = (*_WHOLE, "numeric")
@@ -328,12 +330,19 @@ select (select reltuples < 0 from pg_class where oid = to_regclass(%(table)s))
 )
 
 
+#: Rows after which no look begins, see `dead_letters.BEFORE_ALL`.
+_NEVER_MET: LiteralString = """
+select exists (select from {table} d where {d_row} is null or {d_row} = '-9223372036854775808'::bigint)
+"""
+
+
 def check_tables(database: Database) -> Iterator[Finding]:
     """Check the tables, which must all exist. Raises CallFailed."""
     place = database.place
     for table in (*place.tables, place.looks):
         yield _hides_nothing(database, table)
     for table in (place.dead_letters, place.parked):
+        yield from _meets_all(database, table)
         yield from _deletes_alone(database, table)
     for table, events in (
         (place.jobs, [_INSERT]),
@@ -353,6 +362,22 @@ def _hides_nothing(database: Database, table: str) -> Finding:
         is_well=not _ask(database, _HIDES_ROWS, table),
         advice="row level security keeps rows from the role, and what it can't see looks gone: give it `bypassrls`, or "
         "leave the table without",
+    )
+
+
+def _meets_all(database: Database, table: str) -> Iterator[Finding]:
+    place = database.place
+    names = {**names_of(place), "table": sql.Identifier(*table.split("."))}
+    try:
+        ((is_left,),) = database.run("Examine", composed(_NEVER_MET, names), {})
+    except StatementRefused:
+        return  # a right that has a finding of its own, or a large table without an index
+    name = place.column("jobs_dlq.id")
+    yield Finding(
+        what=f"a usable {name} in each row of {table}",
+        is_well=not is_left,
+        advice=f"rows whose {name} is null or -9223372036854775808 are never looked at, and stay: "
+        "give each an unused number",
     )
 
 
