@@ -147,6 +147,23 @@ def test_undo_brings_back_the_row_where_the_edited_copy_died_again(desk, bench, 
     assert (again.json["done"], again.json["skipped"]) == (0, {"it is as it was": 1})
 
 
+def test_undo_says_where_a_letter_is_that_the_parking_lot_refuses(desk, bench):
+    bench.die(WRONG)
+    desk("edit", "--all", *MEND, "--from-dlq", "--export", "kept.jsonl", "--yes")
+    bench.work(fails=lambda _: "Boom")
+    bench.run_pass(mode=Mode.DRY_RUN)
+    bench.owner.execute("alter table jobs_parked add check (payload is null)")
+
+    refused = desk("undo", "kept.jsonl", "--yes", "--json")
+    bench.owner.execute("alter table jobs_parked drop constraint jobs_parked_payload_check")
+    again = desk("undo", "kept.jsonl", "--yes", "--json")
+
+    assert (refused.code, refused.json["failed"]) == (1, {"RestoreLetters: CheckViolation": 1})
+    assert "Not put back, and only in kept.jsonl: 1 letter." in refused.err
+    assert (again.code, again.json["done"]) == (0, 1)
+    assert bench.everywhere() == {json.dumps(WRONG, sort_keys=True): 1}
+
+
 def test_undo_leaves_what_has_been_done(desk, bench):
     bench.die(WRONG)
     desk("edit", "--all", *MEND, "--from-dlq", "--export", "kept.jsonl", "--yes")

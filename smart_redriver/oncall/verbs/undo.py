@@ -7,7 +7,7 @@ kept in a file of its own. A copy that is at its source queue can't be called ba
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
@@ -111,28 +111,41 @@ def _sort(session: Session, file: KeptFile) -> _Originals:
 def _put_back(session: Session, request: UndoRequest, originals: _Originals) -> Tally:
     swap = _exchange if session.letter_store.keeps_rows else _swap
     with ExportFile(session, request.kept) as file:
-        tally = _bring_back(session, request.reason, originals.gone.values())
+        tally = _bring_back(session, request, originals.gone.values())
         if originals.unknown:
             tally.skipped[_UNKNOWN] += len(originals.unknown)
         in_dlq = originals.returned | originals.away
         for letters_of, is_dlq in ((originals.parked, False), (in_dlq, True)):
             if letters_of and not tally.was_interrupted:
-                _add(tally, swap(session, letters_of, file, request.reason, is_dlq=is_dlq))
+                _add(tally, swap(session, letters_of, file, request, is_dlq=is_dlq))
     return tally
 
 
-def _bring_back(session: Session, reason: str, gone: Iterable[Kept]) -> Tally:
-    importing = ToParkingLot(session, session.signed("put back", reason), without_reason=BY_HAND)
-    importing.take_all(gone)
-    return importing.tally
+def _bring_back(session: Session, request: UndoRequest, gone: Collection[Kept]) -> Tally:
+    note = session.signed("put back", request.reason)
+    importing = ToParkingLot(session, note, without_reason=BY_HAND)
+    tally = importing.tally
+    try:
+        importing.take_all(gone)
+    finally:
+        if left := len(gone) - tally.done - tally.skipped.total():
+            session.terminal.warn(
+                f"Not put back, and only in {request.file}: {letters(left)}. Mend the cause, then undo the file again."
+            )
+    return tally
 
 
 def _swap(
-    session: Session, originals: dict[str, Kept], file: ExportFile, reason: str, *, is_dlq: bool
+    session: Session,
+    originals: dict[str, Kept],
+    file: ExportFile,
+    request: UndoRequest,
+    *,
+    is_dlq: bool,
 ) -> Tally:
     """Replace copies in one queue by their originals."""
     out_of = session.letters_in(dlq=is_dlq)
-    note = session.signed("put back", reason)
+    note = session.signed("put back", request.reason)
 
     def fault_of(letter: Letter) -> str | None:
         was = _as_it_was(originals, letter).letter
@@ -152,10 +165,15 @@ def _swap(
 
 
 def _exchange(
-    session: Session, originals: dict[str, Kept], file: ExportFile, reason: str, *, is_dlq: bool
+    session: Session,
+    originals: dict[str, Kept],
+    file: ExportFile,
+    request: UndoRequest,
+    *,
+    is_dlq: bool,
 ) -> Tally:
     """Delete copies in one table, and bring back the rows that were edited."""
-    take_out = WriteAndDelete(session, file, reason, from_dlq=is_dlq)
+    take_out = WriteAndDelete(session, file, request.reason, from_dlq=is_dlq)
     taken: list[Kept] = []
 
     def act(few: Sequence[Case], *, until: datetime) -> Acted:
@@ -175,7 +193,7 @@ def _exchange(
     if missing := len(originals.keys() - tally.ids_done):
         tally.skipped[_AWAY] += missing
     tally.done = 0  # a deleted letter is done when its row is back
-    _add(tally, _bring_back(session, reason, taken))
+    _add(tally, _bring_back(session, request, taken))
     return tally
 
 
