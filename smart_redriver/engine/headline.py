@@ -20,6 +20,7 @@ from smart_redriver.engine.config.settings import Mode, Settings
 from smart_redriver.engine.counts import letters, several
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.batch import Batch, Verdict
+from smart_redriver.engine.model.breaker import refusal_of
 from smart_redriver.engine.model.circuit import Circuit, Orders, State
 from smart_redriver.engine.model.permit import cools_until, fails_together, heeds_live, spares_until
 from smart_redriver.engine.model.rate import PATIENCE
@@ -138,6 +139,7 @@ class Seen:
         next_canary_at: while OPEN; `canary_at_latest`: if live messages keep failing. `heeds_live`: whether live
             messages show when to try one.
         kinds_down: kinds that wait for their own canary.
+        refusal: the code for which the circuit is OPEN, if the queue itself refused letters.
         suspects, suspects_until: letters that failed while others succeeded, and when the last of these is tried again.
         stuck: letters that should be parked but that the parking lot does not accept.
         crowded_since: since when the consumer has had more than it can bear, so that nothing goes.
@@ -171,6 +173,7 @@ class Seen:
     canary_at_latest: datetime | None = None
     heeds_live: bool = True
     kinds_down: tuple[KindDown, ...] = ()
+    refusal: str = ""
     suspects: int = 0
     suspects_until: datetime | None = None
     stuck: int = 0
@@ -287,6 +290,7 @@ def _with_circuit(seen: Seen, circuit: Circuit, settings: Settings | None, now: 
         canary_at_latest=_canary_at_latest(circuit, settings, now),
         heeds_live=heeds_live(circuit, now),
         kinds_down=tuple(_kinds(circuit)),
+        refusal=refusal_of(circuit),
         suspects=circuit.suspects_waiting(now),
         suspects_until=max(
             (at for one in circuit.held_suspects if (at := one.until) > now), default=None
@@ -534,6 +538,14 @@ def _nothing_waits(seen: Seen) -> Headline | None:
 def _down(seen: Seen) -> Headline | None:
     if seen.state is not State.OPEN:
         return None
+    if seen.refusal:
+        return Headline(
+            topic=Topic.DOWN,
+            colour=Colour.RED,
+            text=f"The queue refuses letters: {seen.refusal}. {_waiting(seen)}",
+            waits_for=_next_canary(seen),
+            then="`redrive doctor` says what is missing; letters then go back by themselves.",
+        )
     return Headline(
         topic=Topic.DOWN,
         colour=Colour.RED,

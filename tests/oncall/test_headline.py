@@ -105,6 +105,12 @@ SENTENCES = [
         "Next canary at 02:41, or at once when a live message succeeds.",
     ),
     (
+        replace(DOWN, refusal="InsufficientPrivilege"),
+        Colour.RED,
+        "The queue refuses letters: InsufficientPrivilege. 16 letters wait. "
+        "Next canary at 02:41, or at once when a live message succeeds.",
+    ),
+    (
         replace(DOWN, belief_down=None, heeds_live=False),
         Colour.RED,
         "Consumer likely down: 0 of 14 letters succeeded since 02:03. 16 letters wait. "
@@ -412,6 +418,7 @@ ROWS = {
     r"The setting `mode` is paused": "Dry run; the setting `mode` is paused",
     r"Paused": "Paused",
     r"Consumer likely down": "Consumer likely down",
+    r"The queue refuses letters": "The queue refuses letters",
     r"Consumer was down; a canary": "Consumer was down; a canary is out, or goes with the next pass",
     r"Consumer was down\. ": "Consumer was down; a canary is out, or goes with the next pass",
     r"Consumer may be down": "Consumer may be down",

@@ -13,6 +13,7 @@ import pytest
 from fakes.faults import on, refuse
 from smart_redriver.engine.config.settings import Mode, Settings
 from smart_redriver.engine.errors import DatabaseLost
+from smart_redriver.engine.model.circuit import State
 from smart_redriver.engine.passes.redrive_pass import run_pass
 from smart_redriver.engine.report import Outcome
 from smart_redriver.engine.triage.ledger import Status
@@ -46,6 +47,30 @@ def test_status_tells_of_tables_as_of_queues(desk, bench):
     assert told["depths"] == {"source": 1, "dead_letters": 2, "parked": 0}
     assert (told["oldest_letter_seconds"], told["unknown"]) == (90, {})
     assert desk("status", "--overview", "--json").json["homes"][0]["queues"][0]["unknown"] == {}
+
+
+@pytest.mark.parametrize(
+    ("harm", "code"),
+    [
+        ("revoke insert on jobs from smart_redriver", "InsufficientPrivilege"),
+        ("alter table jobs rename payload to body", "UndefinedColumn"),
+    ],
+)
+def test_status_says_that_the_table_refuses_letters_and_not_that_the_consumer_is_down(
+    desk, bench, harm, code
+):
+    bench.die(1, 2)
+    bench.owner.execute(harm)
+    for _ in range(Settings().failure_threshold):
+        report = bench.run_pass()
+        bench.clock.advance(60)
+    assert report.circuit_after == State.OPEN.value
+
+    status = desk("status")
+
+    assert f"The queue refuses letters: {code}. 2 letters wait." in status.out
+    assert "`redrive doctor` says what is missing" in status.out
+    assert "onsumer likely down" not in status.out
 
 
 def test_status_counts_jobs_and_letters_and_no_messages(desk, bench):

@@ -220,6 +220,20 @@ def failed(
     return change_state(opened, State.OPEN, reason, now, cools_for)
 
 
+#: In a circuit's reason, between the queue and its answer.
+_REFUSED = " refused letters: "
+
+
+def refused(queue: str, code: str) -> str:
+    """The reason of a circuit whose queue refused letters, whatever their content."""
+    return f"{queue}{_REFUSED}{code}"
+
+
+def refusal_of(circuit: Circuit) -> str:
+    """The code with which the queue refused letters, if the circuit is OPEN for that; otherwise empty."""
+    return circuit.reason.partition(_REFUSED)[2] if circuit.state is State.OPEN else ""
+
+
 def force(circuit: Circuit, state: State, reason: str, now: datetime) -> Circuit:
     """After a person opened or closed the circuit."""
     counted = replace(

@@ -511,7 +511,7 @@ class SourceContext:
             circuit = replace(circuit, causes=self._gate.circuits(batch, now))
         has_taken_some = any(one.has_succeeded for one in self._sendings)
         if self.refusal is not None and not has_taken_some:
-            reason = f"{self.source.name} refused letters: {self.refusal}"
+            reason = breaker.refused(self.source.name, self.refusal)
             circuit = breaker.failed(circuit, reason, self.settings, now, self.roll)
         return circuit
 
