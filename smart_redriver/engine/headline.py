@@ -747,7 +747,7 @@ def _mixture(seen: Seen) -> Headline | None:
 def _flowing(seen: Seen) -> Headline | None:
     if not seen.is_fresh or not seen.is_moving:
         return None
-    by = f", drained by {_clock(seen.drained_by, seen.at)}" if seen.drained_by else ""
+    by = f", drained by {_clock(_up(seen.drained_by), seen.at)}" if seen.drained_by else ""
     if seen.rate_per_second and seen.live_per_second is not None:
         both = _pace(seen.rate_per_second + seen.live_per_second)
         text = (
@@ -861,7 +861,12 @@ def _canary(moment: datetime | None, now: datetime) -> str:
 
 def _latest(moment: datetime | None, now: datetime) -> str:
     """Say the latest time; nothing for a moment that is past."""
-    return f", until {_clock(moment, now)} at the latest" if moment and moment > now else ""
+    return f", until {_clock(_up(moment), now)} at the latest" if moment and moment > now else ""
+
+
+def _up(moment: datetime) -> datetime:
+    """Round up to the minute: what happens by a time has happened when a clock shows it."""
+    return moment + timedelta(seconds=-moment.second % 60, microseconds=-moment.microsecond)
 
 
 def _clock(moment: datetime | None, now: datetime) -> str:

@@ -230,6 +230,12 @@ SENTENCES = [
         "Healthy: letters go back, about 24 a minute; 300 left, drained by 03:20.",
     ),
     (
+        # "By 02:30" at 02:30 would be no time to come.
+        replace(FLOWING, rate_per_second=10, drained_by=NOW + timedelta(seconds=30)),
+        Colour.GREEN,
+        "Healthy: letters go back, about 10 a second; 300 left, drained by 02:31.",
+    ),
+    (
         replace(FLOWING, rate_per_second=6, live_per_second=12, drained_by=NOW + minutes(110)),
         Colour.GREEN,
         "Consumer bears about 18 a second, 12 a second of them live: 6 a second for letters, drained by 04:20.",
