@@ -251,7 +251,17 @@ def test_its_version_is_told() -> None:
     assert redrive("--version").stdout.strip() == version("smart-redriver")
 
 
-@pytest.mark.parametrize("endpoint", ["localhost:4566", "http://", "http://[", "file:///tmp"])
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "localhost:4566",
+        "http://",
+        "http://[",
+        "file:///tmp",
+        "me:secret@host",
+        "http://me:s/ecret@host",
+    ],
+)
 @pytest.mark.parametrize("where", ["--endpoint-url", "AWS_ENDPOINT_URL"])
 def test_an_endpoint_that_is_none_is_told(endpoint: str, where: str) -> None:
     option = ("--endpoint-url", endpoint) if where == "--endpoint-url" else ()
@@ -261,6 +271,15 @@ def test_an_endpoint_that_is_none_is_told(endpoint: str, where: str) -> None:
     assert finished.returncode == 2
     assert "Check --endpoint-url and AWS_ENDPOINT_URL." in finished.stderr
     assert "bug" not in finished.stderr
+    assert "ecret" not in finished.stderr
+
+
+def test_a_proxy_that_is_not_there_is_told_without_its_password() -> None:
+    finished = redrive("status", HTTPS_PROXY="http:/me:secret@127.0.0.1:1")
+
+    assert finished.returncode == 1
+    assert "The proxy could not be reached." in finished.stderr
+    assert "secret" not in finished.stderr
 
 
 @pytest.mark.parametrize("body", [b"<html><p>hello</html>", b"<html></html>", b"{}", b""])

@@ -446,6 +446,18 @@ def test_a_delete_wants_the_count_and_keeps_a_file_that_undo_takes(
     assert desk.bodies(PARKING_LOT) == ["a", "b"]
 
 
+def test_two_orders_of_one_moment_keep_their_letters_in_two_files(
+    desk: Desk, page: Browsing
+) -> None:
+    first, second = desk.park("a", "b")
+
+    asking = [page.order(SOURCE, "delete", ids=[one]) for one in (first, second)]
+    ended = [page.answer(one) for one in asking]
+
+    assert [one["fault"] for one in ended] == [None, None]
+    assert len({one["file"] for one in ended}) == 2
+
+
 def test_a_kept_file_that_is_gone_hides_no_other(desk: Desk, page: Browsing) -> None:
     """A command that finds nothing to keep removes its file, as likely as not while the page lists them."""
     desk.park("a")

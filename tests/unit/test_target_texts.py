@@ -159,6 +159,21 @@ def test_a_refusal_prints_no_password(userinfo: str) -> None:
     assert "sec" not in str(fault)
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https:/me:secret@example.com", "https:/...@example.com"),
+        ("https:me:secret@example.com", "https:...@example.com"),
+        ("https://me:s\necret@example.com", "https://...@example.com"),
+        ("me:secret@example.com", "me:...@example.com"),
+    ],
+)
+def test_no_password_is_printed_however_the_url_is_misspelt(text: str, shown: str) -> None:
+    _, [fault] = read_targets(Origin.SNS, (text,))
+
+    assert fault.seen == shown
+
+
 @given(st.text())
 def test_any_text_is_a_target_or_is_refused_with_a_reason(text: str) -> None:
     targets, faults = read_targets(Origin.SNS, (text,))

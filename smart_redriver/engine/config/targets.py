@@ -175,7 +175,7 @@ def read_targets(
             targets.append(_read_target(origin, one, targets))
         except ValueError as fault:
             # A URL refused for its password must not print it, least of all in build logs.
-            seen = re.sub(r"//.*@", "//...@", text)
+            seen = re.sub(r"(?s)^([^:]*:/*)?.*@", r"\1...@", text)
             faults.append(Fault(setting="targets", seen=seen, accepted=str(fault)))
     if not given and SERVED[origin]:
         faults.append(

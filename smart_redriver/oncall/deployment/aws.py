@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from urllib.parse import urlsplit
 
 from smart_redriver.engine.errors import CallFailed, RedriverError
 from smart_redriver.oncall.terminal.exits import Misused, Refused
@@ -238,17 +239,19 @@ class _Connecting:
             max_pool_connections=32,
         )
         try:
-            return self._session.create_client(
+            client = self._session.create_client(
                 service,
                 region_name=self._region,
                 endpoint_url=self.caller.endpoint_url,
                 config=config,
             )
+            _ = urlsplit(client.meta.endpoint_url).port  # botocore would read it at the first call
         except InvalidRegionError as fault:
             raise Misused(
                 f"{self._region!r} is not a Region. Name one with --region, for example eu-west-1."
             ) from fault
-        except ValueError as fault:
+        except ValueError as fault:  # its words may have a password in them
             raise Misused(
-                f"{str(fault).rstrip('.')}. Check --endpoint-url and AWS_ENDPOINT_URL."
+                "The endpoint is not a URL. Check --endpoint-url and AWS_ENDPOINT_URL."
             ) from fault
+        return client

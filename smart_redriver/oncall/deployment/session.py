@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import secrets
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -110,8 +111,8 @@ class Session:
         return find_places(cloudformation, self.stack, self._where, self.terminal.warn)
 
     def new_file(self, what: str) -> Path:
-        """A file for letters, named by what was done to them and when. The terminal notes it."""
-        file = Path(f"{what}-{self.clock():%Y%m%dT%H%M%SZ}.jsonl")
+        """A file for letters, named by what was done to them and when, as no other. The terminal notes it."""
+        file = Path(f"{what}-{self.clock():%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}.jsonl")
         self.terminal.keep(file)
         return file
 

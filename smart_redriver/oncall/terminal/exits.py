@@ -58,6 +58,7 @@ _ADVICE = {
     "EndpointConnectionError": _UNREACHABLE,
     "ConnectTimeoutError": _UNREACHABLE,
     "ConnectionClosedError": _UNREACHABLE,
+    "ProxyConnectionError": "The proxy could not be reached. Check HTTPS_PROXY and HTTP_PROXY.",
     "ResponseParserError": "The endpoint is not AWS. Check --endpoint-url and AWS_ENDPOINT_URL.",
     "ReadTimeoutError": "AWS did not answer in time; what was asked may have been done. Look with `redrive status`.",
     "InvalidClientTokenId": "AWS does not know these credentials. Log in again, or name another --profile.",

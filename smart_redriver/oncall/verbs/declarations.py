@@ -491,7 +491,7 @@ VERBS = (
             _WHY,
         ),
         answer=_MOVED,
-        examples=("redrive undo edited-20261121T155439Z.jsonl",),
+        examples=("redrive undo edited-20261121T155439Z-4f1c.jsonl",),
         changes=True,
         sides=Side.BOTH,
     ),
