@@ -625,8 +625,50 @@ def test_letters_that_are_still_about_are_not_imported_again(desk: Desk, tmp_pat
     ran = desk("import", str(file), "--yes")
 
     assert ran.code == 1
-    assert "Skipped 1: the ledger shows it as still there." in ran.err
+    assert "Skipped 1: the ledger shows it as still there;" in ran.err
     assert desk.bodies(PARKING_LOT) == ["a"]
+
+
+@pytest.mark.parametrize(("to", "queue"), [("source", SOURCE), ("parking-lot", PARKING_LOT)])
+def test_letters_of_a_purged_queue_are_imported_if_the_person_says_so(
+    desk: Desk, tmp_path: Path, to: str, queue: str
+) -> None:
+    desk.park("a", "b")
+    file = tmp_path / "parked.jsonl"
+    desk("export", str(file))
+    desk.purge(PARKING_LOT)
+
+    ran = desk("import", str(file), "--even-though-there", "--to", to, "--yes")
+
+    assert (ran.code, ran.err) == (0, "")
+    assert desk.bodies(queue) == ["a", "b"]
+
+
+def test_a_letter_that_is_there_nevertheless_is_replaced_by_its_import(
+    desk: Desk, tmp_path: Path
+) -> None:
+    desk.park("a")
+    file = tmp_path / "parked.jsonl"
+    desk("export", str(file))
+
+    desk("import", str(file), "--even-though-there", "--yes")
+    replayed = desk("replay", "--all", "--yes")
+
+    assert "removed 1 left-over cop" in replayed.said + replayed.err.lower()
+    assert (desk.bodies(SOURCE), desk.bodies(PARKING_LOT)) == (["a"], [])
+
+
+def test_what_its_consumer_may_have_is_never_imported(desk: Desk, tmp_path: Path) -> None:
+    desk.park("a")
+    file = tmp_path / "parked.jsonl"
+    desk("export", str(file))
+    desk("replay", "--all", "--yes")
+
+    ran = desk("import", str(file), "--even-though-there", "--yes")
+
+    assert ran.code == 1
+    assert "Skipped 1: it was sent back, and its consumer may have it." in ran.err
+    assert desk.bodies(PARKING_LOT) == []
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,11 @@ class Entry:
         """Whether a copy with this id was sent on already, so that it may only be deleted."""
         return message_id in self.replaced_ids
 
+    def with_copies_replaced(self) -> Entry:
+        """Return the entry of a letter that is about to be sent from a file, without the copies that may be there."""
+        copies = [one for one in (self.kept_id, self.left_id, self.current_id) if one]
+        return replace(self, replaced_ids=(*self.replaced_ids, *copies))
+
     def counts_as_evidence(self, circuit_version: int) -> bool:
         """Whether this return still has to be charged to the circuit, exactly once whatever crashes.
 

@@ -37,6 +37,12 @@ class Whereabouts:
         return cls(entries, frozenset(deleted | session.letter_store.nowhere(others)))
 
 
+_THERE = "the ledger shows it as still there; if SQS purged or expired it, add --even-though-there"
+_TWICE = "an earlier line of the file is the same letter"
+_SENT = "it was sent back, and its consumer may have it"
+#: Statuses of letters that wait in the DLQ or the parking lot.
+_WAITS = (Status.RETURNED, Status.FAILED, Status.PARKED)
+
 #: Sends letters of a file, each with its metadata.
 Send = Callable[[Sequence[Outgoing]], Sent]
 #: Makes the entry of a letter that was sent, from the id of its copy.
@@ -48,12 +54,19 @@ class Importing(ABC):
 
     where: str
 
-    def __init__(self, session: Session, note: str) -> None:
-        """`note` goes into the ledger's history."""
+    def __init__(self, session: Session, note: str, *, insists: bool = False) -> None:
+        """`note` goes into the ledger's history.
+
+        `insists`: also send letters that the ledger shows in the DLQ or the parking lot, unless the store knows better.
+        A copy that is there nevertheless counts as replaced.
+        """
         self.tally = Tally()
         self._session = session
+        self._insists = insists and not session.letter_store.keeps_rows
         self._reasons: dict[str, str | None] = {}
         self._note = note
+        #: Original ids of the letters that were sent.
+        self._taken: set[str] = set()
         #: Groups of FIFO queues that wait because one of their letters was refused.
         self._stopped: set[str | None] = set()
 
@@ -77,16 +90,25 @@ class Importing(ABC):
         absent: dict[str, Case] = {}
         for one in few:
             letter, entry = one.letter, known.entries.get(one.letter.original_id)
-            is_about = entry is not None and letter.original_id not in known.gone
             # A letter that was deleted twice is in two lines, under the ids of two copies.
-            if is_about or letter.original_id in absent:
-                self.tally.skipped["the ledger shows it as still there"] += 1
+            if letter.original_id in absent or letter.original_id in self._taken:
+                self.tally.skipped[_TWICE] += 1
+            elif entry is not None and not (
+                letter.original_id in known.gone or self._may_replace(entry)
+            ):
+                self.tally.skipped[_THERE if entry.status in _WAITS else _SENT] += 1
             else:
+                if entry is not None and self._may_replace(entry):
+                    entry = entry.with_copies_replaced()
                 if entry is not None and one.queue is not None:
                     entry = replace(entry, queue=one.queue)  # another queue's letter is this one's
                 absent[letter.original_id] = Case(letter=letter, entry=entry)
                 self._reasons[letter.message_id] = one.reason
         self._import(list(absent.values()), self._session.clock())
+
+    def _may_replace(self, entry: Entry) -> bool:
+        """Whether the person says that the letter is lost, and no consumer may have it."""
+        return self._insists and entry.status in _WAITS
 
     @abstractmethod
     def _import(self, cases: Sequence[Case], now: datetime) -> None: ...
@@ -134,6 +156,7 @@ class Importing(ABC):
         kept = [(new_id, one.metadata) for _, one, new_id in accepted if one.leaves_metadata]
         self._session.store.write_ledger(entries, kept, now)
         self.tally.done += len(accepted)
+        self._taken.update(one.original_id for one in entries)
         tell_refused(self._session.terminal, self.tally.failed, sent.faults)
         self.tally.failed.update(sent.bounced.values())
         return set(sent.new_ids)
@@ -144,8 +167,8 @@ class ToSource(Importing):
 
     where = "source"
 
-    def __init__(self, session: Session, note: str) -> None:
-        super().__init__(session, note)
+    def __init__(self, session: Session, note: str, *, insists: bool = False) -> None:
+        super().__init__(session, note, insists=insists)
         self._destinations = Destinations(session)
 
     def _import(self, cases: Sequence[Case], now: datetime) -> None:
@@ -182,9 +205,11 @@ class ToParkingLot(Importing):
 
     where = "parking-lot"
 
-    def __init__(self, session: Session, note: str, *, without_reason: str) -> None:
+    def __init__(
+        self, session: Session, note: str, *, without_reason: str, insists: bool = False
+    ) -> None:
         """`without_reason` is the reason of those that were not parked."""
-        super().__init__(session, note)
+        super().__init__(session, note, insists=insists)
         self._without_reason = without_reason
         self._limit = session.parking_lot.facts().max_message_size
 

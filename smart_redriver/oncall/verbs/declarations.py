@@ -571,6 +571,11 @@ VERBS = (
                 metavar="NAME",
                 sides=Side.COMMAND,
             ),
+            _flag(
+                "even_though_there",
+                "Also send letters that the ledger shows in the DLQ or the parking lot, because they were purged or "
+                "have expired. If a copy is there, it goes.",
+            ),
             _DRY_RUN,
             _INSISTS,
             _WHY,

@@ -97,6 +97,7 @@ class ImportRequest:
     others: Sequence[str] = ()
     reason: str = ""
     insists: bool = False
+    though_there: bool = False
     is_dry_run: bool = False
 
 
@@ -110,8 +111,9 @@ def import_letters(session: Session, request: ImportRequest) -> Exit:
         raise Refused(f"{request.file} has no letter in it: nothing to do.")
     where = listed(session.place.sources) if request.to_source else "the parking lot"
     say = session.terminal.plan
+    but = "are out or succeeded" if request.though_there else "are still there"
     say(
-        f"Plan: send {letters(total)} of {file.path} to {where}, except those that the ledger shows as still there."
+        f"Plan: send {letters(total)} of {file.path} to {where}, except those that {but} by the ledger."
     )
     for kept in islice(file, SAMPLES):
         say(f"  such as {kept.letter.original_id}:")
@@ -126,9 +128,9 @@ def import_letters(session: Session, request: ImportRequest) -> Exit:
         session.terminal.confirm("Import them?")
     note = session.signed("imported", request.reason)
     importing = (
-        ToSource(session, note)
+        ToSource(session, note, insists=request.though_there)
         if request.to_source
-        else ToParkingLot(session, note, without_reason="IMPORTED")
+        else ToParkingLot(session, note, without_reason="IMPORTED", insists=request.though_there)
     )
     with (
         recorded(session, f"import {file.path} to {importing.where}", request.reason) as ended,
@@ -147,6 +149,7 @@ def act_import(session: Session, given: Mapping[str, Any]) -> Exit:
         others=given.get("from_queue", ()),
         reason=given.get("reason", ""),
         insists=given.get("even_though_paused", False),
+        though_there=given.get("even_though_there", False),
         is_dry_run=given.get("dry_run", False),
     )
     return import_letters(session, request)

@@ -34,7 +34,10 @@ from smart_redriver.oncall.terminal.exits import Exit, Refused
 _UNKNOWN = "the ledger does not know it; `redrive import` sends it"
 _AS_IT_WAS = "it is as it was"
 _UNCHANGED = "it is in the DLQ, as it was"
-_AWAY = "its copy was not met: hidden, processed, or on its way; undo again if it comes back"
+_AWAY = (
+    "its copy was not met: hidden, processed, or on its way; undo again if it comes back, or, after a purge, "
+    "`redrive import --even-though-there`"
+)
 #: Statuses of letters that are in the DLQ, or about to be because their last failure was reported.
 _IN_DLQ = (Status.RETURNED, Status.FAILED)
 
