@@ -1,6 +1,6 @@
 /** A handler for Lambda's events of SQS, without Powertools. */
 import type { LambdaRecord } from "./delivery.js";
-import { tracebackOf } from "./failure.js";
+import { classOf, tracebackOf } from "./failure.js";
 import { Reporter } from "./reporter.js";
 
 /** A call is given up within a second; Lambda has to be answered after it. */
@@ -43,7 +43,7 @@ export function handlerOf<Record extends LambdaRecord>(work: (record: Record) =>
 /** The error with its stack, as nobody else logs it. */
 function toldOf(error: unknown, body: string): string {
   try {
-    return tracebackOf(error, body);
+    return tracebackOf(error, body) || classOf(error);
   } catch {
     return typeof error; // anybody's properties
   }

@@ -116,6 +116,15 @@ test("without Powertools a failure is in the log, with its stack and without its
   assert.equal(lines.at(-1), "message.failed: m: object");
 });
 
+test("a failure without an error is in the log, too", async () => {
+  const lines = [];
+  const { reporter } = scene({ log: (line) => lines.push(line) });
+
+  await handlerOf(() => Promise.reject(), reporter)({ Records: [record("m")] });
+
+  assert.equal(lines.at(-1), "message.failed: m: undefined");
+});
+
 for (const thrown of [undefined, null, "boom", 7, { code: 5 }, { name: "E", message: "m" }, Symbol("s"), () => {}]) {
   test(`whatever is thrown is a failure: ${String(thrown?.name ?? typeof thrown)}`, async () => {
     const { reporter, outcomes } = scene();
