@@ -50,6 +50,7 @@ FIGURES = """\
 The figures:
   deliveries                deliveries to the consumer, of letters and live messages
   wasted                    deliveries to a consumer that was down, or lacked what the message needs
+  wasted on letters         those of letters that were dead at the start
   stripped                  deliveries without the producer's attributes
   parked rightly, wrongly   poison pills, good letters in the parking lot at the end
   parked early              good letters parked sooner than their last chance

@@ -21,6 +21,7 @@ class Limits:
         drained, good_drained, poison_parked: minutes from when the world is well until every dead letter is done or
             rightly parked; until every good one is done; until every poison pill is parked.
         wasted, redriven_in_outage: deliveries to a consumer that is down, and letters sent back during an outage.
+        wasted_on_letters: of these deliveries, those of what was a dead letter from the start.
         redriven_before_open: fewer letters than this are redriven.
         opens: whether the circuit is ever OPEN.
         opened_within: minutes.
@@ -41,6 +42,7 @@ class Limits:
     good_drained: float | None = None
     poison_parked: float | None = None
     wasted: float | None = None
+    wasted_on_letters: float | None = None
     redriven_in_outage: float | None = None
     redriven_before_open: int | None = None
     opens: bool | None = None
@@ -104,6 +106,11 @@ def breaches_of_mean(limits: Limits, runs: Sequence[Measures]) -> Iterator[str]:
             [run.poison_parked_after_minutes for run in runs],
         ),
         ("wasted", limits.wasted, [run.wasted for run in runs]),
+        (
+            "wasted on letters",
+            limits.wasted_on_letters,
+            [run.wasted_on_letters for run in runs],
+        ),
         (
             "redriven in the outage",
             limits.redriven_in_outage,

@@ -64,6 +64,7 @@ class Measures:
     Attributes:
         deliveries: to consumers.
         wasted: deliveries to a consumer that was down, or of messages that needed a downstream that was down.
+        wasted_on_letters: those of what was a dead letter from the start. Live messages fail whatever a policy does.
         stripped: deliveries without the attributes that the producer gave the message.
         parked_rightly, parked_wrongly: poison pills and good letters in the parking lot at the end.
         at_large: dead letters and poison pills neither done nor parked at the end.
@@ -84,6 +85,7 @@ class Measures:
 
     deliveries: int
     wasted: int
+    wasted_on_letters: int
     stripped: int
     parked_rightly: int
     parked_wrongly: int
@@ -116,6 +118,7 @@ def measure(
     return Measures(
         deliveries=seen.total,
         wasted=seen.wasted,
+        wasted_on_letters=seen.wasted_on_letters,
         stripped=seen.stripped,
         parked_rightly=len(parked & world.poison),
         parked_wrongly=len(parked - world.poison),

@@ -80,7 +80,7 @@ BROKEN_KINDS = (
         BROKEN_KIND.reporting(),
         name="32:reports",
         title=f"{BROKEN_KIND.title}, with reports",
-        limits=replace(BROKEN_KIND.limits, wasted=200),
+        limits=replace(BROKEN_KIND.limits, wasted_on_letters=200),
     ),
 )
 

@@ -13,6 +13,7 @@ from simulator.measures import Course, Measures
 GOOD = Measures(
     deliveries=10,
     wasted=4,
+    wasted_on_letters=3,
     stripped=0,
     parked_rightly=1,
     parked_wrongly=0,

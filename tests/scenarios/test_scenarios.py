@@ -105,15 +105,11 @@ def test_row_7_a_backed_up_source_costs_neither_strikes_nor_failures(run: Run) -
 def test_row_3_live_traffic_spares_canaries() -> None:
     """Of the redriven letters: producers' own messages fail whatever a re-driver does."""
     alone, beside = (
-        fmean(wasted_on_letters(run) for run in runs_of(named(name))) for name in ("3", "3:live")
+        fmean(run.measures.wasted_on_letters for run in runs_of(named(name)))
+        for name in ("3", "3:live")
     )
 
     assert beside < alone
-
-
-def wasted_on_letters(run: Run) -> int:
-    """Deliveries, while the consumer was down, of what was a dead letter from the start."""
-    return run.world.deliveries.wasted_on_letters
 
 
 @pytest.mark.parametrize("scenario", FLAPPINGS, ids=lambda scenario: scenario.name)
