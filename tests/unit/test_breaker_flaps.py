@@ -367,7 +367,7 @@ def test_where_the_consumer_is_up_briefly_the_cool_down_stays_until_it_is_down_f
         cool_downs.append(opened.cools_until - opened.changed_at)
         half_open = replace(opened, state=State.HALF_OPEN)
 
-    assert cool_downs == [cool_down(opens, SETTINGS, ROLL, is_flapping=True) for opens in counted]
+    assert cool_downs == [cool_down(opens, SETTINGS, ROLL, may_flap=True) for opens in counted]
 
 
 def test_a_small_canary_that_fails_says_nothing_about_the_window() -> None:

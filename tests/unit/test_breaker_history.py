@@ -34,7 +34,6 @@ from smart_redriver.engine.model.permit import (
     cool_down,
     cools_until,
     has_cooled_down,
-    is_flapping,
     restart_window,
 )
 from tests.unit.circuits import all_failed, all_succeeded, nothing_known
@@ -186,7 +185,7 @@ class History(RuleBasedStateMachine):
     @invariant()
     def a_circuit_that_is_not_closed_lets_through_canaries_only(self) -> None:
         if self.circuit.state is State.OPEN:
-            assert all(self.limit(live) <= self.settings.canary_size for live in LiveOutcome)
+            assert all(self.limit(live) <= self.largest_canary for live in LiveOutcome)
         if self.circuit.state is State.HALF_OPEN:
             assert all(self.limit(live) <= self.largest_canary for live in LiveOutcome)
 
@@ -195,7 +194,7 @@ class History(RuleBasedStateMachine):
         if self.circuit.state is State.OPEN:
             lasts = cools_until(self.circuit, self.settings) - self.circuit.changed_at
             assert lasts <= timedelta(seconds=self.settings.max_cool_down_seconds)
-            assert lasts >= cool_down(1, self.settings, 0.0, is_flapping=is_flapping(self.circuit))
+            assert lasts >= cool_down(1, self.settings, 0.0, may_flap=self.circuit.flaps > 0)
 
     @invariant()
     def what_is_out_is_of_this_generation_and_known_by_its_id(self) -> None:
@@ -233,12 +232,10 @@ class History(RuleBasedStateMachine):
 
     @property
     def largest_canary(self) -> int:
-        """Letters in a canary of a HALF_OPEN circuit: more only after a success,
-        where the consumer is known to flap.
-        """
+        """Letters in a canary: a window only after a success, where the consumer is known to flap."""
         circuit, settings = self.circuit, self.settings
         if circuit.flaps < FLAPS_THAT_SHOW or not circuit.success_count:
-            return settings.canary_size
+            return max(settings.canary_size, settings.initial_window)
         return min(restart_window(circuit, settings), settings.max_window)
 
     def limit(self, live: LiveOutcome) -> int:

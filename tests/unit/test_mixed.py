@@ -73,12 +73,18 @@ def in_a_mix(
     fared: Fared,
     size: int = 4,
     state: State = State.CLOSED,
+    success_count: int = 0,
     flaps: int = 0,
 ) -> Judgement:
     """The judgement of a batch of which this is known, on a queue of which many letters failed so lately."""
     batch = a_batch(size=size, last_try_at=NOW - LIVE_PATIENCE)
     circuit = a_circuit(
-        pending=(batch,), state=state, mixed_at=batch.sent_at, fared=fared, flaps=flaps
+        pending=(batch,),
+        state=state,
+        success_count=success_count,
+        mixed_at=batch.sent_at,
+        fared=fared,
+        flaps=flaps,
     )
     _, (ruling,) = judge(
         circuit, {7: evidence}, SETTINGS, NOW, visibility_timeout=timedelta(seconds=30), roll=0.5
@@ -132,10 +138,20 @@ def test_letters_that_failed_in_the_batches_before_count() -> None:
     assert ruling.judgement.verdict is Verdict.FAILURE
 
 
-def test_a_canary_fails_however_many_do() -> None:
-    canary = in_a_mix(shown(failed=1), fared=MOSTLY_FAIL, size=1, state=State.HALF_OPEN)
+@pytest.mark.parametrize(("successes", "verdict"), [(0, Verdict.FAILURE), (1, Verdict.NO_EVIDENCE)])
+def test_a_canary_fails_however_many_do_unless_the_one_before_succeeded(
+    successes: int, verdict: Verdict
+) -> None:
+    """With mostly poison in the DLQ, the second canary failed nearly each time, and the circuit stayed OPEN."""
+    canary = in_a_mix(
+        shown(failed=1),
+        fared=MOSTLY_FAIL,
+        size=1,
+        state=State.HALF_OPEN,
+        success_count=successes,
+    )
 
-    assert canary.verdict is Verdict.FAILURE
+    assert canary.verdict is verdict
 
 
 def test_a_failure_waits_for_letters_that_may_have_succeeded_as_others_did() -> None:

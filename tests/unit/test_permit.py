@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.model.batch import Batch
+from smart_redriver.engine.model.batch import Batch, Verdict
 from smart_redriver.engine.model.breaker import new_circuit, order, register_batch
 from smart_redriver.engine.model.circuit import Orders, State
 from smart_redriver.engine.model.evidence import LiveOutcome
@@ -25,11 +25,12 @@ from smart_redriver.engine.model.permit import (
 )
 from smart_redriver.engine.model.rate import Rate
 from tests.unit.circuits import SETTINGS, failing, succeeding
-from tests.unit.examples import NOW, QUEUE, a_batch, a_circuit, ago, ahead
+from tests.unit.examples import NOW, QUEUE, a_batch, a_circuit, a_judged, ago, ahead
 
 SECOND = timedelta(seconds=1)
 ROLLS = st.floats(0, 1, exclude_max=True)
 CANARY = SETTINGS.canary_size
+LATER = ahead(hours=2)
 
 # CLOSED.
 
@@ -269,6 +270,40 @@ def test_a_half_open_circuit_permits_one_canary_at_a_time(live: LiveOutcome) -> 
     assert allow(busy, SETTINGS, NOW, live).limit == 0
 
 
+# The size of a canary.
+
+
+@pytest.mark.parametrize(
+    ("opens", "letters"), [(0, 1), (1, 1), (2, 1), (3, 2), (4, 3), (6, 5), (7, 1), (100, 1)]
+)
+def test_after_two_that_failed_the_next_few_canaries_grow(opens: int, letters: int) -> None:
+    """Beside four pills for each good letter, most canaries of one letter fail at a healthy consumer."""
+    opened = a_circuit(state=State.OPEN, consecutive_opens=opens)
+
+    assert allow(opened, SETTINGS, LATER).limit == letters
+
+
+def test_a_canary_never_grows_beyond_the_initial_window() -> None:
+    opened = a_circuit(state=State.OPEN, consecutive_opens=6)
+    large = replace(SETTINGS, canary_size=2, initial_window=3)
+
+    assert allow(opened, large, LATER).limit == 3
+
+
+def test_a_canary_that_live_messages_speak_for_stays_small() -> None:
+    opened = a_circuit(state=State.OPEN, consecutive_opens=4)
+
+    assert allow(opened, SETTINGS, LATER, LiveOutcome.SUCCEEDS).limit == CANARY
+
+
+@pytest.mark.parametrize(("size", "letters"), [(1, 1), (3, 3)])
+def test_a_canary_after_a_success_is_as_large_as_that_one(size: int, letters: int) -> None:
+    judged = (a_judged(id=1, verdict=Verdict.SUCCESS, size=size),)
+    half_open = a_circuit(state=State.HALF_OPEN, success_count=1, judged=judged)
+
+    assert allow(half_open, SETTINGS, NOW).limit == letters
+
+
 # The cool-down.
 
 
@@ -294,7 +329,7 @@ def test_half_of_it_is_left_to_chance_if_the_consumer_flaps(roll: float, share: 
     """Canaries half an hour apart kept in step with a consumer that was up for 5 of 30 minutes."""
     longest = timedelta(seconds=SETTINGS.max_cool_down_seconds)
 
-    assert cool_down(100, SETTINGS, roll, is_flapping=True) == share * longest
+    assert cool_down(100, SETTINGS, roll, may_flap=True) == share * longest
 
 
 @given(st.integers(0, 100), ROLLS)

@@ -86,7 +86,7 @@ class Settings:
     failure_rate: float = setting(
         0.5, number(0.01, 1), "share of a batch that returns to make it a failure"
     )
-    canary_size: int = setting(1, whole(1, 100_000), "letters in a canary")
+    canary_size: int = setting(1, whole(1, 100_000), "letters in a canary, at least")
     cool_down_seconds: int = setting(60, whole(1, 86_400), "seconds, first cool-down")
     max_cool_down_seconds: int = setting(1800, whole(1, 86_400), "seconds, longest cool-down")
     verdict_grace_seconds: int = setting(

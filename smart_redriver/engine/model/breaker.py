@@ -30,7 +30,6 @@ from smart_redriver.engine.model.permit import (
     Permit,
     cool_down,
     failures_beyond,
-    is_flapping,
     is_likely_up,
     is_up_briefly,
     restart_window,
@@ -115,7 +114,7 @@ def _after_canary(
     is_steady = not circuit.flaps
     is_beyond_doubt = is_steady and judgement.is_beyond_doubt
     if batch.size > settings.canary_size:
-        circuit = replace(circuit, good_window=batch.size)
+        circuit = replace(circuit, good_window=max(circuit.good_window, batch.size))
     if circuit.success_count < settings.success_threshold and not is_beyond_doubt:
         return circuit
     if is_steady and circuit.rate is not None:
@@ -216,7 +215,7 @@ def failed(
     opened = replace(circuit, consecutive_opens=opens)
     if is_up_briefly(circuit, now):
         opens = min(opens, LONGEST_WHILE_FLAPPING + failures_beyond(circuit))
-    cools_for = cool_down(opens, settings, roll, is_flapping=is_flapping(circuit))
+    cools_for = cool_down(opens, settings, roll, may_flap=circuit.flaps > 0)
     return change_state(opened, State.OPEN, reason, now, cools_for)
 
 

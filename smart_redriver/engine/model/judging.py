@@ -145,7 +145,8 @@ def _unless_by_chance(
 
     Letters with unknown outcomes may have succeeded. If there are live messages, they decide instead.
     """
-    is_quiet = circuit.state is State.CLOSED and not evidence.live.met
+    was_up = circuit.state is State.CLOSED or circuit.success_count > 0
+    is_quiet = was_up and not evidence.live.met
     # If the consumer flaps, the mixture comes from its phases, and a failure is the end of one.
     may_be_chance = is_quiet and not is_flapping(circuit)
     if not may_be_chance or not is_mixed(circuit, batch.sent_at, settings):
@@ -257,7 +258,7 @@ def _record(
             return succeeded(circuit, batch, judgement, settings, now)
         case Verdict.FAILURE:
             is_full = circuit.state is State.HALF_OPEN and batch.size > settings.canary_size
-            if is_full and failures_beyond(circuit):
+            if is_full and is_flapping(circuit) and failures_beyond(circuit):
                 circuit = replace(circuit, good_window=batch.size // (2 * GROWTH_WHERE_SHOWN))
             return failed(
                 _up_until(circuit, batch.sent_at),

@@ -13,6 +13,9 @@ from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import LiveOutcome
 from smart_redriver.engine.model.verdict import GROWTH_WHERE_SHOWN
 
+#: From the third to this canary in a row, each has `canary_size` letters more.
+LAST_TELLING_CANARY = 6
+
 #: A success speaks for the next batch for this long: its evidence is already some minutes old.
 FRESH = timedelta(minutes=3)
 
@@ -99,20 +102,20 @@ class Permit:
 
 
 def cool_down(
-    consecutive_opens: int, settings: Settings, roll: float, *, is_flapping: bool = False
+    consecutive_opens: int, settings: Settings, roll: float, *, may_flap: bool = False
 ) -> timedelta:
     """How long the circuit stays OPEN: it doubles with every consecutive opening up to the maximum, with jitter.
 
     Args:
         consecutive_opens: 1 for the first.
         roll: uniform in [0, 1). A quarter of the time is left to chance.
-        is_flapping: the consumer goes up and down. Half of the time is left to chance, so that canaries can't
-            fall into step with it.
+        may_flap: a batch failed right after a success. Half of the time is left to chance, so that canaries can't fall
+            into step with a consumer that goes up and down.
 
     """
     doublings = min(max(0, consecutive_opens - 1), 32)
     seconds = min(settings.cool_down_seconds * 2**doublings, settings.max_cool_down_seconds)
-    chance = 0.5 if is_flapping else 0.25
+    chance = 0.5 if may_flap else 0.25
     return timedelta(seconds=round(seconds * (1 - chance + chance * roll)))
 
 
@@ -220,10 +223,10 @@ def _allow(
         case State.HALF_OPEN if circuit.pending:
             return Permit(limit=0, reason="HALF_OPEN, the canary awaits its verdict")
         case _:
-            return _canary(circuit, settings, now)
+            return _canary(circuit, settings, now, _canary_letters(circuit, settings))
 
 
-def _canary(circuit: Circuit, settings: Settings, now: datetime) -> Permit:
+def _canary(circuit: Circuit, settings: Settings, now: datetime, limit: int) -> Permit:
     """A canary; if the consumer is known to flap, the one after a success is a whole batch.
 
     Such a consumer is up for minutes: by the time two small canaries have been judged, it is down again. If it is up so
@@ -231,13 +234,28 @@ def _canary(circuit: Circuit, settings: Settings, now: datetime) -> Permit:
     seconds.
     """
     is_second = circuit.success_count > 0
-    limit = settings.canary_size
     may_be_whole = is_flapping(circuit) and not expects_reports(circuit, now)
     if may_be_whole and is_second is not is_up_briefly(circuit, now):
         limit = min(restart_window(circuit, settings), settings.max_window)
     is_small = settings.canary_size < limit <= settings.initial_window
     is_apart = is_small and circuit.consecutive_opens > FAILED_TOGETHER
     return Permit(limit=limit, reason="a canary", is_canary=True, is_apart=is_apart)
+
+
+def _canary_letters(circuit: Circuit, settings: Settings) -> int:
+    """Return the size of a small canary that nothing else speaks for.
+
+    A letter alone may fail because it is poison. So if two canaries in a row have failed, the next few grow: if any of
+    their letters succeeds, the consumer is up. If all of them fail, too, an outage is far likelier. A canary after a
+    success is as large as that one.
+    """
+    if is_flapping(circuit):
+        return settings.canary_size
+    if circuit.success_count:
+        return max([settings.canary_size, *(one.size for one in circuit.judged[-1:])])
+    opens = circuit.consecutive_opens if circuit.consecutive_opens <= LAST_TELLING_CANARY else 1
+    grown = min((opens - 1) * settings.canary_size, settings.initial_window)
+    return max(settings.canary_size, grown)
 
 
 def restart_window(circuit: Circuit, settings: Settings) -> int:
@@ -303,7 +321,7 @@ def _is_heeded(hint: Hint, circuit: Circuit, now: datetime) -> bool:
 def _allow_open(
     circuit: Circuit, settings: Settings, now: datetime, live: LiveOutcome, hint: Hint | None
 ) -> Permit:
-    canary = _canary(circuit, settings, now)
+    canary = _canary(circuit, settings, now, settings.canary_size)
     if live is LiveOutcome.SUCCEEDS and heeds_live(circuit, now):
         return replace(canary, reason="a canary, as live messages succeed")
     has_cooled = has_cooled_down(circuit, settings, now)
@@ -316,7 +334,7 @@ def _allow_open(
     # Live messages can fail for reasons of their own: they delay canaries, but do not forbid them.
     if live is LiveOutcome.FAILS and now < spares_until(circuit, settings, now):
         return Permit(limit=0, reason="OPEN, live messages still fail")
-    return canary
+    return _canary(circuit, settings, now, _canary_letters(circuit, settings))
 
 
 def _allow_closed(circuit: Circuit, settings: Settings, now: datetime) -> Permit:
