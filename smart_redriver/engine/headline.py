@@ -538,20 +538,17 @@ def _nothing_waits(seen: Seen) -> Headline | None:
 def _down(seen: Seen) -> Headline | None:
     if seen.state is not State.OPEN:
         return None
+    why = f"Consumer likely down{_belief(seen)}{_shown(seen)}"
+    then = 'Fix the consumer; letters then go back by themselves. Fixed already: `redrive close --reason "..."`.'
     if seen.refusal:
-        return Headline(
-            topic=Topic.DOWN,
-            colour=Colour.RED,
-            text=f"The queue refuses letters: {seen.refusal}. {_waiting(seen)}",
-            waits_for=_next_canary(seen),
-            then="`redrive doctor` says what is missing; letters then go back by themselves.",
-        )
+        why = f"The queue refuses letters: {seen.refusal}"
+        then = "`redrive doctor` says what is missing; letters then go back by themselves."
     return Headline(
         topic=Topic.DOWN,
         colour=Colour.RED,
-        text=f"Consumer likely down{_belief(seen)}{_shown(seen)}. {_waiting(seen)}",
+        text=f"{why}. {_waiting(seen)}",
         waits_for=_next_canary(seen),
-        then='Fix the consumer; letters then go back by themselves. Fixed already: `redrive close --reason "..."`.',
+        then=then,
     )
 
 

@@ -93,17 +93,16 @@ class Importing(ABC):
             # A letter that was deleted twice is in two lines, under the ids of two copies.
             if letter.original_id in absent or letter.original_id in self._taken:
                 self.tally.skipped[_TWICE] += 1
-            elif entry is not None and not (
-                letter.original_id in known.gone or self._may_replace(entry)
-            ):
+                continue
+            if entry is not None and self._may_replace(entry):
+                entry = entry.with_copies_replaced()
+            elif entry is not None and letter.original_id not in known.gone:
                 self.tally.skipped[_THERE if entry.status in _WAITS else _SENT] += 1
-            else:
-                if entry is not None and self._may_replace(entry):
-                    entry = entry.with_copies_replaced()
-                if entry is not None and one.queue is not None:
-                    entry = replace(entry, queue=one.queue)  # another queue's letter is this one's
-                absent[letter.original_id] = Case(letter=letter, entry=entry)
-                self._reasons[letter.message_id] = one.reason
+                continue
+            if entry is not None and one.queue is not None:
+                entry = replace(entry, queue=one.queue)  # another queue's letter is this one's
+            absent[letter.original_id] = Case(letter=letter, entry=entry)
+            self._reasons[letter.message_id] = one.reason
         self._import(list(absent.values()), self._session.clock())
 
     def _may_replace(self, entry: Entry) -> bool:
