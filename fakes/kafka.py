@@ -18,6 +18,8 @@ class FakeLog:
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock
         self._partitions: dict[str, int] = {}
+        self._created = 0
+        self._topic_ids: dict[str, str] = {}
         self.records: dict[Partition, dict[int, Record]] = {}
         self._ends: dict[Partition, int] = {}
         self._committed: dict[tuple[str, Partition], int] = {}
@@ -27,6 +29,8 @@ class FakeLog:
 
     def create(self, topic: str, partitions: int = 1) -> None:
         self._partitions[topic] = partitions
+        self._created += 1
+        self._topic_ids[topic] = f"topic-{self._created}"
         for number in range(partitions):
             self.records[Partition(topic, number)] = {}
             self._ends[Partition(topic, number)] = 0
@@ -53,6 +57,9 @@ class FakeLog:
         if topic not in self._partitions:
             raise CallFailed("DescribeTopic", "UNKNOWN_TOPIC_OR_PART", topic)
         return self._partitions[topic]
+
+    def topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
+        return {one: self._topic_ids[one] for one in topics if one in self._partitions}
 
     def bounds(self, topic: str) -> dict[Partition, tuple[int, int]]:
         return {

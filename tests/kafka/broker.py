@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from confluent_kafka import KafkaException
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 
@@ -40,6 +40,21 @@ def create(address: str, *topics: str, partitions: int = 2) -> None:
     admin = AdminClient({"bootstrap.servers": address})
     for made in admin.create_topics([NewTopic(one, partitions, 1) for one in topics]).values():
         made.result(30)
+
+
+def create_again(address: str, *topics: str, group: str, partitions: int = 2) -> None:
+    """Delete topics with all that is in them, and make them anew. The group begins again, too.
+
+    Kafka deletes the offsets of all groups with a topic. Tansu keeps them, and tells nobody that they are out of range.
+    """
+    admin = AdminClient({"bootstrap.servers": address})
+    for gone in admin.delete_topics(list(topics)).values():
+        gone.result(30)
+    create(address, *topics, partitions=partitions)
+    consumer = Consumer({"bootstrap.servers": address, "group.id": group})
+    again = [TopicPartition(one, number, 0) for one in topics for number in range(partitions)]
+    consumer.commit(offsets=again, asynchronous=False)
+    consumer.close()
 
 
 def _wait_for(address: str, process: subprocess.Popen[bytes]) -> None:

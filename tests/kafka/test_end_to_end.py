@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import contextmanager
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -15,7 +16,7 @@ from bench import trace_check
 from smart_redriver.engine.messages.letter import RedriveMetadata
 from smart_redriver.kafka.engine.records import Partition, Position
 from tests.kafka.bench import spring
-from tests.kafka.broker import create, running_broker
+from tests.kafka.broker import create, create_again, running_broker
 
 #: So long a test waits for what is to come; on a quiet machine it is here after a few seconds.
 PATIENCE = 60
@@ -110,6 +111,21 @@ def redrive(folder, *arguments):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
 
 
+@contextmanager
+def process_of(folder):
+    """The process of `kafka.toml`, until the block ends. It writes to `out`."""
+    command = [sys.executable, "-m", "smart_redriver.oncall", "run"]
+    command += ["--forever", "kafka.toml", "--yes"]
+    with (folder / "out").open("wb") as out:
+        process = subprocess.Popen(command, cwd=folder, stdout=out, stderr=out)
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGTERM)
+            ended = process.wait(PATIENCE)
+    assert ended == 0, (folder / "out").read_text()
+
+
 def wait_for_depths(folder, wanted):
     ends, depths = time.monotonic() + PATIENCE, None
     while depths != wanted:
@@ -128,19 +144,11 @@ def test_letters_go_back_in_order_with_their_headers_and_what_is_bad_is_parked(s
     asyncio.run(shop.work(lambda: shop.failed == len(values)))
     shop.fails = lambda value: value.startswith(b"bad")
 
-    command = [sys.executable, "-m", "smart_redriver.oncall", "run"]
-    command += ["--forever", "kafka.toml", "--yes"]
-    with (tmp_path / "out").open("wb") as out:
-        process = subprocess.Popen(command, cwd=tmp_path, stdout=out, stderr=out)
-        try:
-            asyncio.run(shop.work(lambda: len(shop.seen) == 15))
-            wait_for_depths(tmp_path, {"source": 0, "dead_letters": 0, "parked": 1})
-        finally:
-            process.send_signal(signal.SIGTERM)
-            ended = process.wait(PATIENCE)
+    with process_of(tmp_path):
+        asyncio.run(shop.work(lambda: len(shop.seen) == 15))
+        wait_for_depths(tmp_path, {"source": 0, "dead_letters": 0, "parked": 1})
 
     said = (tmp_path / "out").read_text()
-    assert ended == 0, said
     for key in (b"alpha", b"beta", b"c"):
         assert [value for of, value, _, _ in shop.seen if of == key] == [
             b"%b %d" % (key, n) for n in range(5)
@@ -169,3 +177,29 @@ def test_letters_go_back_in_order_with_their_headers_and_what_is_bad_is_parked(s
     assert replayed.returncode == 0, replayed.stderr
     assert shop.seen[-1][:2] == (b"bad", b"bad 0")
     wait_for_depths(tmp_path, {"source": 0, "dead_letters": 0, "parked": 0})
+
+
+def test_topics_that_are_created_again_beside_the_process_with_the_same_messages_lose_none(
+    servers, tmp_path
+):
+    """Their records are at the same places as before."""
+    (tmp_path / "kafka.toml").write_text(FILE.format(servers=servers))
+    values = [(b"alpha", b"alpha %d" % n) for n in range(3)]
+    shop = Shop(servers)
+
+    def fail_and_recover() -> None:
+        failed, seen = shop.failed + 3, len(shop.seen) + 3
+        shop.fails = lambda _: True
+        asyncio.run(produce(servers, values))
+        asyncio.run(shop.work(lambda: shop.failed == failed))
+        shop.fails = lambda _: False
+        asyncio.run(shop.work(lambda: len(shop.seen) == seen))
+        # Of a message in a topic that is gone, nobody learns what became: its key waits for a minute.
+        wait_for_depths(tmp_path, {"source": 0, "dead_letters": 0, "parked": 0})
+
+    with process_of(tmp_path):
+        fail_and_recover()
+        create_again(servers, "orders", "orders.DLT", group="shop")
+        fail_and_recover()
+
+    assert [value for _, value, _, _ in shop.seen] == [value for _, value in values] * 2

@@ -708,6 +708,27 @@ def test_letters_at_one_offset_of_a_topic_that_was_made_anew_are_told_apart(desk
     assert "is the beginning of 2 ids" in ran.err
 
 
+def test_letters_with_one_content_at_one_offset_of_two_topics_are_told_apart_by_the_later_ones_mark(
+    desk, bench
+):
+    bench.die("a", keys=("one",))
+    (old,) = _letters(desk)
+    bench.run_pass(mode=Mode.PAUSED)
+    assert desk("park", old["message_id"], "--yes").code == 0
+    bench.log.delete("orders")
+    bench.log.create("orders", bench.partitions)
+    bench.log.commit("shop", dict.fromkeys(bench.log.bounds("orders"), 0))
+    bench.die("a", keys=("one",))
+    bench.clock.advance(60)
+
+    (new,) = _letters(desk)
+    begins, mark, digest = new["message_id"].rsplit("-", 2)
+
+    assert old["message_id"] == f"{begins}-{digest}"
+    assert "is the beginning of 2 ids" in desk("show", begins).err
+    assert new["message_id"] in desk("show", f"{begins}-{mark[:4]}").said
+
+
 def test_a_command_does_not_take_out_again_what_another_took_while_it_waited(desk, bench):
     """It wrote a second note on each letter, and said that it had removed left-over copies."""
     desk.park("a", "b")

@@ -10,9 +10,10 @@ import pytest
 
 from smart_redriver.engine.config.settings import Mode
 from smart_redriver.engine.messages.letter import RedriveMetadata
+from smart_redriver.engine.triage.ledger import Status
 from smart_redriver.kafka.engine.letters import HELD_HEADER
 from smart_redriver.kafka.engine.records import UNREADABLE, NewRecord, Partition
-from tests.kafka.bench import Bench
+from tests.kafka.bench import GROUP, Bench, nameless, spring
 
 QUICK: dict[str, Any] = {"max_attempts": 1, "last_chance_seconds": 0, "base_delay_seconds": 0}
 
@@ -210,6 +211,74 @@ def test_a_dlq_topic_that_was_made_anew_is_read_from_its_beginning():
     bench.live()
 
     assert sorted(bench.done) == [b"a", b"b", b"c", b"d"]
+    assert not bench.waiting
+
+
+def create_again(bench, topic):
+    """The topic with its name, and with nothing in it that there was."""
+    bench.log.delete(topic)
+    bench.log.create(topic, bench.partitions)
+    bench.log.commit(GROUP, dict.fromkeys(bench.log.bounds(topic), 0))
+
+
+@pytest.mark.parametrize("is_another_process", [False, True])
+@pytest.mark.parametrize("topic", ["orders", "orders.DLT"])
+@pytest.mark.parametrize("headers_of_death", [spring, nameless])
+def test_the_same_messages_at_the_same_places_of_a_topic_that_was_created_again_are_new_letters(
+    topic, headers_of_death, is_another_process
+):
+    """They were taken for copies of the first ones, and dropped."""
+    bench = Bench(partitions=1, headers_of_death=headers_of_death, keeps_headers=False)
+    bench.die("a", "b")
+    bench.live()
+    create_again(bench, "orders")
+    create_again(bench, topic)
+    if is_another_process:
+        bench.process()
+    bench.die("a", "b")
+
+    bench.live()
+
+    assert bench.done == [b"a", b"b", b"a", b"b"]
+    assert not bench.waiting
+
+
+def test_the_topic_that_was_first_is_still_known_after_another_was_created_again_twice():
+    bench = Bench(partitions=1)
+    for _ in range(3):
+        bench.die("a")
+        bench.live()
+        create_again(bench, "orders")
+        bench.process()
+
+    assert bench.done == [b"a", b"a", b"a"]
+
+
+def test_commits_in_a_topic_that_was_created_again_say_nothing_about_messages_of_the_one_before():
+    bench = Bench(partitions=1)
+    bench.die("a")
+    bench.run_pass()
+    (redriven,) = [of["original_id"] for event, of in bench.events if event == "letter.redriven"]
+    create_again(bench, "orders")
+    bench.produce(*"pqrst")
+    bench.work()
+
+    bench.run_pass()
+
+    entry = bench.memory().read_ledger([redriven]).entries[redriven]
+    assert entry.status is Status.REDRIVEN
+    assert not entry.is_settled
+
+
+def test_letters_that_wait_while_their_topic_is_created_again_go_to_the_new_one():
+    bench = Bench(partitions=1)
+    bench.die("a", "b")
+    bench.run_pass(mode=Mode.PAUSED)
+    create_again(bench, "orders")
+
+    bench.live()
+
+    assert bench.done == [b"a", b"b"]
     assert not bench.waiting
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -20,8 +21,11 @@ from confluent_kafka import (
     KafkaException,
     Message,
     Producer,
+    TopicCollection,
     TopicPartition,
+    Uuid,
 )
+from confluent_kafka.admin import AdminClient, TopicDescription  # type: ignore[attr-defined]
 
 from smart_redriver.engine.errors import CONTENT_FAULTS, CallFailed
 from smart_redriver.kafka.engine.credentials import Account, OwnAccount, client_settings
@@ -66,6 +70,8 @@ _NO_ANSWER = frozenset(
         KafkaError.NOT_COORDINATOR,
     }
 )
+#: The id of topics on brokers before 2.8, which give none.
+_NO_TOPIC_ID = str(Uuid(0, 0))
 #: Errors of records that a producer still had when it ended.
 _PURGED = frozenset({KafkaError._PURGE_INFLIGHT, KafkaError._PURGE_QUEUE})
 #: Errors that count as refusals although librdkafka would retry: a topic that is gone does not come back by waiting.
@@ -126,6 +132,7 @@ class KafkaLog:
         # A topic limits the size of a batch.
         self._batch_bytes = min(1_000_000, place.max_message_bytes)
         self._producer = self._new_producer()
+        self._admin: AdminClient | None = None
 
     def reach(self, patience: float) -> None:
         """Wait until a broker answers, for at most `patience` seconds. Raises CallFailed with the reason."""
@@ -151,6 +158,24 @@ class KafkaLog:
         if told.error is not None:
             raise failed_call("DescribeTopic", told.error, topic)
         return len(told.partitions)
+
+    def topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
+        """See `Log`: https://cwiki.apache.org/confluence/display/KAFKA/KIP-516%3A+Topic+Identifiers.
+
+        librdkafka waits for the controller before it asks. Its own mock cluster has none.
+        """
+        with _naming("DescribeTopics"):
+            cluster = self._reader.list_topics(topics[0], timeout=PATIENCE)
+            if cluster.controller_id not in cluster.brokers:
+                return {}
+            if self._admin is None:
+                self._admin = AdminClient(dict(self._settings))
+            self._admin.poll(0)
+            asked = self._admin.describe_topics(
+                TopicCollection(list(topics)), request_timeout=PATIENCE
+            )
+        told = {topic: _topic_id(topic, future) for topic, future in asked.items()}
+        return {topic: one for topic, one in told.items() if one is not None}
 
     def bounds(self, topic: str) -> dict[Partition, tuple[int, int]]:
         """See `Log`."""
@@ -348,6 +373,19 @@ class KafkaLog:
                 "isolation.level": "read_committed",
             }
         )
+
+
+def _topic_id(topic: str, described: Future[TopicDescription]) -> str | None:
+    """The id of a topic; None if it is gone, or of brokers that give none. Raises CallFailed."""
+    try:
+        topic_id = described.result(PATIENCE).topic_id
+    except KafkaException as raised:
+        if raised.args[0].code() in _GONE:
+            return None
+        raise failed_call("DescribeTopics", raised.args[0], topic) from raised
+    except TimeoutError as raised:
+        raise CallFailed("DescribeTopics", "NoAnswer", "no broker answered in time") from raised
+    return None if str(topic_id) == _NO_TOPIC_ID else str(topic_id)
 
 
 def _noting(

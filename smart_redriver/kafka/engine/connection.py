@@ -22,10 +22,12 @@ from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.queue_metrics import TopicMetricsReader
 from smart_redriver.kafka.engine.records import Log, NewRecord
 from smart_redriver.kafka.engine.shapes import Message
-from smart_redriver.kafka.engine.shelf import Shelf
+from smart_redriver.kafka.engine.shelf import Shelf, TopicIds
 
-#: The name under which the note for a process that follows is kept: no topic's name has a "#".
+#: The names under which the note for a process that follows, and the topics' first ids, are kept: no topic's name has
+#: a "#".
 _OUT = "#out"
+TOPIC_IDS = "#topics"
 
 
 class TopicSource:
@@ -45,11 +47,13 @@ class TopicSource:
         place: KafkaTopics,
         topic: str,
         find: Callable[[str], Dead | None],
+        topic_ids: TopicIds,
         tell_sent: Callable[[str, int], None] = lambda _topic, _count: None,
         dying: Callable[[str], int] = lambda _topic: 0,
     ) -> None:
         self._log = log
         self._find = find
+        self._topic_ids = topic_ids
         self._tell_sent = tell_sent
         self._dying = dying
         self._place = place
@@ -76,7 +80,11 @@ class TopicSource:
         except CallFailed as failed:
             return Sent(faults=[EntryFault.of(failed, one.letter.message_id) for one in outgoing])
         sent = deliver(
-            "RedriveLetters", self._log, outgoing, lambda one: self._again(one, partitions)
+            "RedriveLetters",
+            self._log,
+            outgoing,
+            lambda one: self._again(one, partitions),
+            self._topic_ids.marks,
         )
         self._tell_sent(self.name, len(sent.new_ids))
         return sent
@@ -186,6 +194,7 @@ class DeadLetterTopic:
         """Adapters over the log."""
         log, shelf, place = self._log, self._shelf, self._place
         watched: Memory = WatchedMemory(memory, self._outcomes)
+        shelf.topic_ids.memory = memory.of(TOPIC_IDS)
         self._take_over(memory)
         self._metrics_reader.look()
         return {
@@ -197,6 +206,7 @@ class DeadLetterTopic:
                     place,
                     one,
                     shelf.find,
+                    shelf.topic_ids,
                     self._metrics_reader.sent,
                     self._metrics_reader.dying,
                 )
@@ -217,6 +227,10 @@ class DeadLetterTopic:
     def settle(self, now: datetime) -> list[CallFailed]:
         """Move the positions, and look at the group's progress. Returns failures."""
         failed = self._shelf.settle(now)
+        try:
+            self._shelf.topic_ids.keep(now)
+        except CallFailed as one:
+            failed.append(one)
         self._metrics_reader.look()
         return failed
 
@@ -224,6 +238,7 @@ class DeadLetterTopic:
         """Know what another process has left out. After a failure, the ledger shows it later, or time does."""
         self._notes = memory.of(_OUT)
         try:
+            self._shelf.topic_ids.look()  # by which messages of topics that are gone are known
             _, note = self._notes.load_pass() or (None, {})
             if note != self._noted:
                 self._outcomes.take_over(note, memory)

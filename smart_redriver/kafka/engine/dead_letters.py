@@ -10,7 +10,7 @@ from smart_redriver.engine.errors import CallFailed, EntryFault
 from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, Letter
 from smart_redriver.engine.messages.outgoing import Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts
-from smart_redriver.kafka.engine.letters import id_at, with_header
+from smart_redriver.kafka.engine.letters import NO_MARKS, Marks, id_at, with_header
 from smart_redriver.kafka.engine.place import KafkaTopics, Order
 from smart_redriver.kafka.engine.records import Log, NewRecord, Partition, Position, Record
 from smart_redriver.kafka.engine.shelf import PAGE, Shelf
@@ -256,6 +256,7 @@ def deliver(
     log: Log,
     outgoing: Sequence[Outgoing],
     record_of: Callable[[Outgoing], NewRecord | None],
+    marks: Marks = NO_MARKS,
 ) -> Sent:
     """Write the record that each letter becomes. Raises nothing, even if `record_of` does.
 
@@ -282,5 +283,5 @@ def deliver(
         if isinstance(where, CallFailed):
             sent.faults.append(EntryFault.of(where, key))
         else:
-            sent.new_ids[key] = id_at(where, record.key, record.value)
+            sent.new_ids[key] = id_at(where, record.key, record.value, marks)
     return sent

@@ -1,9 +1,14 @@
 """Records of the DLQ topic as letters, and their ids. Pure.
 
 A letter's id is the position of its message when it failed, just as SQS keeps the id of a message that it moves: the
-copy that a redrive wrote at offset 17 comes back as the message from offset 17. A new topic with the same name begins
-its offsets again, so a digest of topic, key and value is part of the id. If the position is unknown, the id is the
-letter's position in the DLQ topic.
+copy that a redrive wrote at offset 17 comes back as the message from offset 17. If the position is unknown, the id is
+the letter's position in the DLQ topic.
+
+A topic that is created again begins its offsets again, so an id also has a digest of topic, key and value, and a mark
+of the new topic: the same messages may come to the same offsets.
+
+    orders-0-17-8e5f1b2c3d4e5f60              the first topic of this name that the state knows
+    orders-0-17-x1f2e3d4-8e5f1b2c3d4e5f60     a later one
 """
 
 from __future__ import annotations
@@ -11,7 +16,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -32,7 +37,7 @@ from smart_redriver.kafka.engine.shapes import Death, Message, message_of
 HELD_HEADER = "RedriveHeld"
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
-_POSITION = re.compile(r".*-([0-9]+)-([0-9]+)-[0-9a-f]{16}")
+_POSITION = re.compile(r".*-([0-9]+)-([0-9]+)(-x[0-9a-f]{7})?-[0-9a-f]{16}")
 _UNFIT_FOR_IDS = re.compile(r"[^A-Za-z0-9_-]")
 #: How much of a topic's name is in an id, which has at most a hundred characters.
 _NAME_IN_ID = 40
@@ -41,11 +46,23 @@ _EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzin
 #: Hexadecimal digits of a message's digest at the end of its id.
 _DIGEST = 16
 
+#: What stands before the digest in the ids of a topic that was created again, by the topic: see `mark_of`.
+Marks = Mapping[str, str]
+NO_MARKS: Marks = {}
 
-def id_at(position: Position, key: bytes | None, value: bytes | None) -> str:
+
+def id_at(
+    position: Position, key: bytes | None, value: bytes | None, marks: Marks = NO_MARKS
+) -> str:
     """The id of a message with this content at this place."""
     topic, number = position.partition
-    return f"{name_in_id(topic)}-{number}-{position.offset}-{_digest(topic, key, value)}"
+    place = f"{name_in_id(topic)}-{number}-{position.offset}{marks.get(topic, '')}"
+    return f"{place}-{_digest(topic, key, value)}"
+
+
+def mark_of(topic_id: str) -> str:
+    """The mark of a topic that was created again, from the id that Kafka gave it."""
+    return f"-x{sha256(topic_id.encode()).hexdigest()[:7]}"
 
 
 def name_in_id(topic: str) -> str:
@@ -60,10 +77,10 @@ def _digest(topic: str, key: bytes | None, value: bytes | None) -> str:
     return digest.hexdigest()[:_DIGEST]
 
 
-def place_in(message_id: str) -> tuple[int, int] | None:
-    """Partition and offset in one of our ids; None for any other."""
+def place_in(message_id: str, mark: str = "") -> tuple[int, int] | None:
+    """Partition and offset in one of our ids with this mark; None for any other."""
     told = _POSITION.fullmatch(message_id)
-    return (int(told[1]), int(told[2])) if told else None
+    return (int(told[1]), int(told[2])) if told and (told[3] or "") == mark else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +135,15 @@ class Held:
         return held
 
 
-def dead_of(record: Record, topics: Set[str], home: str, *, keeps_order: bool, group: str) -> Dead:
+def dead_of(
+    record: Record,
+    topics: Set[str],
+    home: str,
+    *,
+    keeps_order: bool,
+    group: str,
+    marks: Marks = NO_MARKS,
+) -> Dead:
     """Read a record as a letter. Raises nothing, whatever the record contains.
 
     Args:
@@ -126,6 +151,7 @@ def dead_of(record: Record, topics: Set[str], home: str, *, keeps_order: bool, g
             empty if that is ambiguous.
         keeps_order: letters of one key form a group.
         group: the consumer group whose dead letters these are.
+        marks: of topics that were created again.
 
     """
     note, headers = _taken_off(record.headers, HELD_HEADER)
@@ -137,7 +163,7 @@ def dead_of(record: Record, topics: Set[str], home: str, *, keeps_order: bool, g
     topic = death.topic or home
     failed_there, lies = _failed_at(death), record.position
     held = _held(note) or Held(
-        message_id=id_at(failed_there or lies, message.key, message.value),
+        message_id=id_at(failed_there or lies, message.key, message.value, marks),
         place=(lies.partition.number, lies.offset),
         died_at=record.at,
     )

@@ -133,7 +133,7 @@ class Outcomes:
             for at, one in self._out.items()
             if one.entry.original_id != entry.original_id or at == entry.current_id
         }
-        place = place_in(entry.current_id)
+        place = self._place_of(entry)
         is_out = entry.status is Status.REDRIVEN and not entry.is_settled
         if not is_out or place is None or entry.queue not in self._place.topics:
             self._out.pop(entry.current_id, None)
@@ -146,6 +146,10 @@ class Outcomes:
                 untraceable=self._untraceable_before(entry),
                 is_sure=self._noted.get(entry.current_id, False),
             )
+
+    def _place_of(self, entry: Entry) -> tuple[int, int] | None:
+        """Partition and offset of a message in the topic that there is now; None if it was in an earlier one."""
+        return place_in(entry.current_id, self._shelf.topic_ids.marks.get(entry.queue, ""))
 
     def _untraceable_before(self, entry: Entry) -> int:
         """See `Out`. For others' messages, this process may have read records that came later."""
@@ -198,6 +202,9 @@ class Outcomes:
             back = self._shelf.find(at) or self._shelf.find_copy(one.entry)
             if back is not None:
                 ended.append((one.entry, back))
+                continue
+            if self._place_of(one.entry) is None:
+                del self._out[at]  # its topic was deleted, and commits in the new one are of others
                 continue
             is_over = has_read_all and self._is_done_with(one, committed, now)
             one.has_left = is_over and self._may_be_back(one)

@@ -88,6 +88,10 @@ class Log(Protocol):
         """The number of partitions."""
         ...
 
+    def topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
+        """The ids that the cluster gives these topics: each creation has another. Those without one are left out."""
+        ...
+
     def bounds(self, topic: str) -> dict[Partition, tuple[int, int]]:
         """The first offset of each partition, and the offset of the next record to be written."""
         ...

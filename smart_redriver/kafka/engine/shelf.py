@@ -21,13 +21,16 @@ from heapq import nsmallest
 
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.passes.ports import NotedMemory
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ledger import Entry
 from smart_redriver.kafka.engine.letters import (
     HELD_HEADER,
     Dead,
     Held,
+    Marks,
     dead_of,
+    mark_of,
     with_header,
 )
 from smart_redriver.kafka.engine.place import KafkaTopics, Order
@@ -109,6 +112,63 @@ class Track:
         self.done = {one for one in self.done if one >= offset}
 
 
+class TopicIds:
+    """Tells topics that were created again from earlier ones with their names, by the ids that Kafka gives topics.
+
+    The state keeps, in `memory`, the first id of each topic and the last one. A letter of a later topic gets a mark in
+    its id: it would be taken for a copy of the earlier letter with this content at this place, and dropped.
+    """
+
+    def __init__(self, log: Log, place: KafkaTopics) -> None:
+        self._log = log
+        self._read = (place.dead_letters, place.held)
+        self._topics = (*place.topics, *self._read)
+        self._first: Mapping[str, str] = {}
+        self._last: Mapping[str, str] = {}
+        self._kept: dict[str, Mapping[str, str]] | None = None
+        self.memory: NotedMemory | None = None
+        self.marks: Marks = {}
+        #: Topics to read from their beginning, because they were created again.
+        self.created: set[str] = set()
+
+    def load(self) -> None:
+        """Read what the state keeps, once. Raises CallFailed."""
+        if self._kept is None and self.memory is not None:
+            _, note = self.memory.load_pass() or (None, {})
+            self._first, self._last = note.get("first", {}), note.get("last", {})
+            self._kept = self._note()
+
+    def look(self) -> None:
+        """Ask the cluster. Raises CallFailed."""
+        self.load()
+        ids = self._ids()
+        if any(self._last.get(topic, one) != one for topic, one in ids.items()):
+            # All is read again then, so a cluster that makes up ids must not be believed.
+            again = self._ids()
+            ids = {topic: one for topic, one in ids.items() if again.get(topic) == one}
+        self.created |= {
+            topic
+            for topic in self._read
+            if topic in ids and ids[topic] != self._last.get(topic, ids[topic])
+        }
+        self._first, self._last = {**ids, **self._first}, {**self._last, **ids}
+        self.marks = {
+            topic: mark_of(one) for topic, one in self._last.items() if one != self._first[topic]
+        }
+
+    def keep(self, now: datetime) -> None:
+        """Keep the ids in the state, if there are new ones. Raises CallFailed."""
+        if self.memory is not None and self._kept not in (None, self._note()):
+            self.memory.save_pass(self._note(), now)
+            self._kept = self._note()
+
+    def _ids(self) -> dict[str, str]:
+        return self._log.topic_ids(self._topics)
+
+    def _note(self) -> dict[str, Mapping[str, str]]:
+        return {"first": self._first, "last": self._last}
+
+
 class Shelf:
     """The letters of one DLQ. It is not thread-safe: a pass over Kafka has one round at a time.
 
@@ -119,6 +179,7 @@ class Shelf:
         self._log = log
         self._place = place
         self._state = state
+        self.topic_ids = TopicIds(log, place)
         self._tracks: dict[Partition, Track] = {}
         self._slots: dict[str, Slot] = {}
         self._bytes = 0
@@ -279,8 +340,13 @@ class Shelf:
         while not self._is_full:
             start = self._starts(topic)
             reading = self._log.read(start, PAGE)
-            for one, first in _made_anew(start, reading).items():
-                self._begin_anew(one, first)
+            # Not before: what was read of a topic that is created now would have the ids of the one before.
+            self.topic_ids.look()
+            if topic in self.topic_ids.created:
+                self._follow(topic)
+                continue
+            for one, first in _cut_short(start, reading).items():
+                self._read_again(one, first)
             for record in reading.records:
                 self._put(self._dead(record))
             for one, after in reading.after.items():
@@ -289,8 +355,18 @@ class Shelf:
                 return True
         return False
 
-    def _begin_anew(self, partition: Partition, first: int) -> None:
-        """Follow a topic that was made anew with the same name. Raises CallFailed."""
+    def _follow(self, topic: str) -> None:
+        """Read a topic that was created again from its beginning. Raises CallFailed."""
+        first = {one: start for one, (start, _) in self._log.bounds(topic).items()}
+        self._log.commit(self._place.group, first, self._state)
+        for one in [one for one in self._tracks if one.topic == topic]:
+            self._leave(one, self._tracks.pop(one).after)
+        for one, start in first.items():
+            self._tracks[one] = Track(after=start, committed=start)
+        self.topic_ids.created.discard(topic)
+
+    def _read_again(self, partition: Partition, first: int) -> None:
+        """Read a partition again that ends before the offset to read: it has lost records. Raises CallFailed."""
         self._log.commit(self._place.group, {partition: first}, self._state)
         track = self._tracks[partition]
         self._leave(partition, track.after)
@@ -312,6 +388,7 @@ class Shelf:
             place.home,
             keeps_order=self.keeps_order,
             group=place.consumer_group,
+            marks=self.topic_ids.marks,
         )
 
     def _put(self, dead: Dead) -> None:
@@ -415,6 +492,7 @@ class Shelf:
         """Write old letters that memory has no room for to the retry topic. Raises CallFailed."""
         while self._is_full and (start := self._starts(self._place.dead_letters)):
             reading = self._log.read(start, PAGE)
+            self.topic_ids.look()
             if not reading.records or now - min(one.at for one in reading.records) < OLD:
                 break
             records = [self._as_held(self._dead(one)) for one in reading.records]
@@ -467,8 +545,11 @@ class Shelf:
         return [another] if another else []
 
 
-def _made_anew(start: Mapping[Partition, int], reading: Reading) -> dict[Partition, int]:
-    """The first offsets of partitions that end before the offset to read: these were made anew."""
+def _cut_short(start: Mapping[Partition, int], reading: Reading) -> dict[Partition, int]:
+    """The first offsets of partitions that end before the offset to read.
+
+    Their last records were lost with a broker; or their topic was created again, and the cluster tells no topic ids.
+    """
     first: dict[Partition, int] = {}
     for one in reading.records:
         partition, offset = one.position

@@ -19,11 +19,11 @@ from smart_redriver.engine.errors import CallFailed, EntryFault
 from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, Attribute, Letter
 from smart_redriver.engine.messages.outgoing import Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts
-from smart_redriver.engine.passes.ports import Ledger
+from smart_redriver.engine.passes.ports import Ledger, NotedMemory
 from smart_redriver.engine.passes.read import recognise
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ordered import Fate, known_fate
-from smart_redriver.kafka.engine.connection import TopicSource
+from smart_redriver.kafka.engine.connection import TOPIC_IDS, TopicSource
 from smart_redriver.kafka.engine.dead_letters import (
     MoveCheck,
     Parked,
@@ -36,6 +36,7 @@ from smart_redriver.kafka.engine.place import KafkaTopics, Order
 from smart_redriver.kafka.engine.records import Header, Log, NewRecord, Position, Record
 from smart_redriver.kafka.engine.shapes import Message
 from smart_redriver.kafka.engine.shelf import FEW, Shelf
+from smart_redriver.oncall.terminal.exits import Refused
 
 #: The attribute that a letter in a file has in addition to those shown: its record as JSON.
 RECORD = "Record"
@@ -53,14 +54,21 @@ class Topics:
     """The letters of both topics, as far as they were read. One thread at a time holds the `lock`."""
 
     def __init__(
-        self, log: Log, place: KafkaTopics, clock: Callable[[], datetime], ledger: Ledger
+        self, log: Log, place: KafkaTopics, clock: Callable[[], datetime], memory: NotedMemory
     ) -> None:
         self.log = log
         self.place = place
         self.clock = clock
         self.lock = RLock()
-        self._ledger = ledger
+        self._ledger: Ledger = memory
         self._shelf = Shelf(log, place)
+        self.topic_ids = self._shelf.topic_ids
+        self.topic_ids.memory = memory.of(TOPIC_IDS)
+        try:
+            self.topic_ids.load()
+        except (CallFailed, Refused):
+            # People see the letters without their state, too. Only a pass must not take one for another's copy.
+            self.topic_ids.memory = None
         self._done: set[str] = set()
         self._parked = Parked(log, place, keeps_records=True)
         self._lot: dict[Position, Dead] = {}
@@ -263,7 +271,7 @@ class PeoplesSource(TopicSource):
     """A source topic that letters go to from either topic or from a file, unchanged or edited."""
 
     def __init__(self, topics: Topics, topic: str) -> None:
-        super().__init__(topics.log, topics.place, topic, topics.find)
+        super().__init__(topics.log, topics.place, topic, topics.find, topics.topic_ids)
         self._topics = topics
 
     def facts(self) -> QueueFacts:

@@ -16,7 +16,7 @@ from smart_redriver.engine.counts import letters as letters_in_words
 from smart_redriver.engine.errors import CallFailed, EntryFault
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.queue_facts import QueueFacts
-from smart_redriver.engine.passes.ports import DeadLetters, Ledger, Source
+from smart_redriver.engine.passes.ports import DeadLetters, Ledger, NotedMemory, Source
 from smart_redriver.engine.triage.ledger import Entry
 from smart_redriver.kafka.engine.letters import Dead, name_in_id
 from smart_redriver.kafka.engine.place import KafkaTopics
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from smart_redriver.oncall.deployment.session import Session
 
 #: An id without its digest, or with a part of it: `orders-0-1` is not the beginning of `orders-0-17-...`.
-_SHORT = re.compile(r"(?P<topic>.+)-(?P<offset>[0-9]+-[0-9]+)(-(?P<digest>[0-9a-f]{0,15}))?…?")
+_SHORT = re.compile(
+    r"(?P<topic>.+)-(?P<offset>[0-9]+-[0-9]+)(-(?P<digest>(x[0-9a-f]{0,7}-?)?[0-9a-f]{0,15}))?…?"
+)
 
 
 #: Seconds to wait for a broker before a person gets an error.
@@ -131,12 +133,12 @@ class TopicStore:
         place: KafkaTopics,
         open_log: Callable[[], Log],
         clock: Callable[[], datetime],
-        open_ledger: Callable[[], Ledger],
+        open_memory: Callable[[], NotedMemory],
     ) -> None:
         self._place = place
         self._open_log = open_log
         self._clock = clock
-        self._open_ledger = open_ledger
+        self._open_memory = open_memory
         self._lock = Lock()
 
     @cached_property
@@ -144,7 +146,7 @@ class TopicStore:
         """Both topics, before anything is read."""
         from smart_redriver.kafka.oncall.people import Topics
 
-        return Topics(self._open_log(), self._place, self._clock, self._open_ledger())
+        return Topics(self._open_log(), self._place, self._clock, self._open_memory())
 
     @property
     def connection(self) -> Connection:
