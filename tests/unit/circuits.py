@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from smart_redriver.engine.config.settings import Settings
@@ -83,9 +83,7 @@ def judged(
 ) -> Circuit:
     """The circuit after every verdict that falls by what was witnessed."""
     evidence = {batch.id: witnessed(batch) for batch in circuit.pending}
-    return judge(
-        circuit, evidence, settings, now, visibility_timeout=timedelta(seconds=30), roll=ROLL
-    )[0]
+    return judge(circuit, evidence, settings, now, roll=ROLL)[0]
 
 
 def judging(
@@ -106,7 +104,6 @@ def judging(
             evidence,
             settings,
             NOW,
-            visibility_timeout=timedelta(seconds=30),
             roll=ROLL,
         )[0]
 

@@ -16,7 +16,6 @@ from tests.unit.examples import NOW, a_batch, ahead
 
 SETTINGS = Settings()
 SECOND = timedelta(seconds=1)
-SHORT_VISIBILITY = timedelta(seconds=30)
 WAITS = None
 SUCCESS, FAILURE, NO_EVIDENCE = Verdict.SUCCESS, Verdict.FAILURE, Verdict.NO_EVIDENCE
 
@@ -47,7 +46,6 @@ class Case:
     batch: Batch = field(default_factory=a_batch)
     settings: Settings = SETTINGS
     now: datetime = NOW
-    visibility_timeout: timedelta = SHORT_VISIBILITY
     is_canary: bool = False
 
     def judge(self) -> Judgement:
@@ -56,7 +54,6 @@ class Case:
             self.evidence,
             self.settings,
             self.now,
-            visibility_timeout=self.visibility_timeout,
             is_canary=self.is_canary,
         )
 

@@ -144,7 +144,6 @@ def test_a_letter_that_cannot_be_delayed_is_not_known_to_be_alone(*, is_undelaye
         {batch.id: all_succeeded(batch)},
         SETTINGS,
         NOW,
-        visibility_timeout=timedelta(seconds=30),
         roll=0.5,
         is_undelayed=is_undelayed,
     )

@@ -1,7 +1,6 @@
 """What verdicts do to the window and to what is counted in a row."""
 
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
@@ -41,9 +40,7 @@ A_RATE = Rate(per_second=1.0, looked_at=NOW)
 def rulings_on(
     circuit: Circuit, evidence: dict[int, Evidence]
 ) -> tuple[Circuit, tuple[Ruling, ...]]:
-    return judge(
-        circuit, evidence, SETTINGS, NOW, visibility_timeout=timedelta(seconds=30), roll=ROLL
-    )
+    return judge(circuit, evidence, SETTINGS, NOW, roll=ROLL)
 
 
 @pytest.mark.parametrize(

@@ -242,9 +242,7 @@ class History(RuleBasedStateMachine):
         return allow(self.circuit, self.settings, self.now, live).limit
 
     def judged(self, circuit: Circuit, evidence: dict[int, Evidence], roll: float) -> Circuit:
-        return judge(
-            circuit, evidence, self.settings, self.now, visibility_timeout=MINUTE / 2, roll=roll
-        )[0]
+        return judge(circuit, evidence, self.settings, self.now, roll=roll)[0]
 
     def without_overturned(self, roll: float) -> Circuit:
         """The circuit as late returns alone leave it, which every look takes into account."""

@@ -306,9 +306,7 @@ def test_while_the_verdict_waits_no_cause_is_held() -> None:
     circuit: Circuit = a_circuit(window=20, pending=(batch,))
     unknown = {7: Evidence()}
 
-    after, rulings = judge(
-        circuit, unknown, SETTINGS, ago(minutes=1), visibility_timeout=COOL, roll=0.0
-    )
+    after, rulings = judge(circuit, unknown, SETTINGS, ago(minutes=1), roll=0.0)
 
     assert [one.judgement.verdict for one in rulings] == [None]
     assert after.causes == ()

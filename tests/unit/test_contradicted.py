@@ -108,9 +108,7 @@ def test_a_batch_that_succeeded_as_a_whole_frees_the_cause_of_its_canary_without
     circuit = a_circuit(state=State.CLOSED, causes=(held,), pending=(a_batch(id=7),))
     known = Evidence(succeeded=succeeded, has_metrics=True, were_tried=True)
 
-    after, (ruling,) = judge(
-        circuit, {7: known}, Settings(), NOW, visibility_timeout=timedelta(seconds=30), roll=0.5
-    )
+    after, (ruling,) = judge(circuit, {7: known}, Settings(), NOW, roll=0.5)
 
     assert ruling.judgement.verdict is Verdict.SUCCESS
     assert after.causes[0].is_held is not is_freed

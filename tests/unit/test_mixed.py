@@ -25,9 +25,7 @@ def after(evidence: Evidence, mixed_at: datetime | None = None) -> Circuit:
     """The circuit after a verdict on four letters of which this is known."""
     batch = a_batch(suspects=evidence.suspects_failed, last_try_at=NOW - LIVE_PATIENCE)
     circuit = a_circuit(pending=(batch,), mixed_at=mixed_at)
-    circuit, (ruling,) = judge(
-        circuit, {7: evidence}, SETTINGS, NOW, visibility_timeout=timedelta(seconds=30), roll=0.5
-    )
+    circuit, (ruling,) = judge(circuit, {7: evidence}, SETTINGS, NOW, roll=0.5)
     assert ruling.judgement.verdict is not None
     return circuit
 
@@ -86,9 +84,7 @@ def in_a_mix(
         fared=fared,
         flaps=flaps,
     )
-    _, (ruling,) = judge(
-        circuit, {7: evidence}, SETTINGS, NOW, visibility_timeout=timedelta(seconds=30), roll=0.5
-    )
+    _, (ruling,) = judge(circuit, {7: evidence}, SETTINGS, NOW, roll=0.5)
     return ruling.judgement
 
 
@@ -131,7 +127,6 @@ def test_letters_that_failed_in_the_batches_before_count() -> None:
         {7: shown(failed=4)},
         SETTINGS,
         NOW,
-        visibility_timeout=timedelta(seconds=30),
         roll=0.5,
     )
 

@@ -13,7 +13,7 @@ from smart_redriver.engine.model.batch import Batch, CauseCount, Heard, Verdict
 from smart_redriver.engine.model.evidence import Evidence, gather_evidence
 from smart_redriver.engine.model.verdict import weigh
 from tests.unit.examples import NOW, a_batch, ago, ahead
-from tests.unit.judging import SETTINGS, SHORT_VISIBILITY
+from tests.unit.judging import SETTINGS
 from tests.unit.queue_minutes import BEGIN, MAX_RECEIVES, MinuteKeeper, known
 
 COUNTS = st.integers(0, 12)
@@ -47,9 +47,7 @@ def just_sent(**changes: Any) -> Batch:
 def verdict(batch: Batch | None = None, **heard: Any) -> Verdict | None:
     batch = replace(batch or just_sent(), heard=Heard(**heard))
     evidence = gather_evidence(batch, [], None, max_receives=MAX_RECEIVES)
-    judgement = weigh(
-        batch, evidence, SETTINGS, NOW, visibility_timeout=SHORT_VISIBILITY, is_canary=False
-    )
+    judgement = weigh(batch, evidence, SETTINGS, NOW, is_canary=False)
     return judgement.verdict
 
 
@@ -178,7 +176,6 @@ def test_a_consumer_that_takes_all_for_unhealable_is_given_no_more() -> None:
         known(metrics, batch=batch),
         SETTINGS,
         NOW,
-        visibility_timeout=SHORT_VISIBILITY,
         is_canary=False,
     )
 
@@ -201,9 +198,7 @@ def test_reports_never_make_a_success_of_a_batch_that_is_back(heard: Heard) -> N
     batch = replace(just_sent(returned=4), heard=heard)
     evidence = gather_evidence(batch, [], None, max_receives=MAX_RECEIVES)
 
-    judgement = weigh(
-        batch, evidence, SETTINGS, NOW, visibility_timeout=SHORT_VISIBILITY, is_canary=False
-    )
+    judgement = weigh(batch, evidence, SETTINGS, NOW, is_canary=False)
 
     assert judgement.verdict is Verdict.FAILURE
 

@@ -754,7 +754,6 @@ def verdict_on(*, live: Live) -> Judged:
         {batch.id: known},
         SETTINGS,
         NOW,
-        visibility_timeout=timedelta(seconds=30),
         roll=0.5,
     )
     return judged.judged[-1]

@@ -7,7 +7,6 @@ import pytest
 from smart_redriver.engine.model.batch import Verdict
 from smart_redriver.engine.model.evidence import Evidence, Live
 from smart_redriver.engine.model.verdict import (
-    LONG_VISIBILITY,
     LONGEST_WAIT,
     LONGEST_WAIT_FOR_LATE_METRICS,
     LONGEST_WAIT_WITHOUT_METRICS,
@@ -311,14 +310,6 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
             evidence=replace(shown(), failed_tries=1), batch=a_batch(size=1, due_at=ahead(hours=1))
         ),
         WAITS,
-    ),
-    "one failed try has to do where the next comes late": (
-        Case(
-            evidence=replace(shown(), failed_tries=1),
-            batch=a_batch(size=1, due_at=ahead(hours=1)),
-            visibility_timeout=LONG_VISIBILITY,
-        ),
-        FAILURE,
     ),
     "few tries failed of a large batch": (
         Case(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.model.batch import Batch, Heard, Judged, Verdict
@@ -62,7 +62,6 @@ def judge(
     settings: Settings,
     now: datetime,
     *,
-    visibility_timeout: timedelta,
     roll: float,
     is_undelayed: bool = False,
 ) -> tuple[Circuit, tuple[Ruling, ...]]:
@@ -70,7 +69,6 @@ def judge(
 
     Args:
         evidence: what is known about each batch that awaits its verdict, by its id.
-        visibility_timeout: the source queue's.
         roll: uniform in [0, 1), for the jitter of a cool-down.
         is_undelayed: the source can't delay letters, so that the consumer may take them together.
 
@@ -86,7 +84,6 @@ def judge(
             known,
             settings,
             now,
-            visibility_timeout=visibility_timeout,
             is_canary=circuit.state is State.HALF_OPEN,
         )
         judgement = _in_its_time(judgement, circuit, batch, known, settings, now)

@@ -31,8 +31,8 @@ LIVE_PATIENCE = timedelta(minutes=20)
 #: If this many producers' messages succeed beside a canary, they have shown what further canaries would show.
 MANY_LIVE_SUCCESSES = 15
 
-#: A failed try is repeated after the visibility timeout. If that is this long, one failed try has to be enough.
-LONG_VISIBILITY = timedelta(minutes=10)
+#: Failed tries that show a failure: a single one may be chance.
+FEWEST_FAILED_TRIES = 2
 
 #: If nearly half of a batch comes back, the consumer may have gone up and down during it. A success is clear if fewer
 #: letters came back than this share of what makes a failure.
@@ -94,7 +94,6 @@ def weigh(
     settings: Settings,
     now: datetime,
     *,
-    visibility_timeout: timedelta,
     is_canary: bool,
 ) -> Judgement:
     """Judge `batch`, or say why the verdict has to wait."""
@@ -105,9 +104,7 @@ def weigh(
         or _vouched_success(batch, evidence, settings)
         or _mixture(batch, evidence, settings, now, is_canary=is_canary)
         or _shown_failure(batch, evidence, settings, now, is_canary=is_canary)
-        or _nothing_but_failed_tries(
-            batch, evidence, settings, now, visibility_timeout, is_canary=is_canary
-        )
+        or _nothing_but_failed_tries(batch, evidence, settings, now, is_canary=is_canary)
         or _unknown(batch, evidence, now)
     )
 
@@ -251,13 +248,7 @@ def _nothing_succeeds(evidence: Evidence) -> bool:
 
 
 def _nothing_but_failed_tries(
-    batch: Batch,
-    evidence: Evidence,
-    settings: Settings,
-    now: datetime,
-    visibility_timeout: timedelta,
-    *,
-    is_canary: bool,
+    batch: Batch, evidence: Evidence, settings: Settings, now: datetime, *, is_canary: bool
 ) -> Judgement | None:
     """The consumer receives messages and deletes none, whether letters or producers' messages."""
     if evidence.deleted or not (evidence.has_metrics or evidence.is_heard):
@@ -267,8 +258,7 @@ def _nothing_but_failed_tries(
     is_early = now < batch.tried_by + LIVE_PATIENCE
     if evidence.live.is_expected and is_early and evidence.others_failed_tries <= 1:
         return None  # they may all be tries of our own letters: other messages may still speak
-    fewest = 1 if visibility_timeout >= LONG_VISIBILITY else 2
-    if evidence.failed_tries < max(fewest, settings.failure_rate * batch.size):
+    if evidence.failed_tries < max(FEWEST_FAILED_TRIES, settings.failure_rate * batch.size):
         return None
     return Judgement(
         verdict=Verdict.FAILURE,

@@ -323,7 +323,6 @@ class SourceContext:
             evidence,
             self.settings,
             now,
-            visibility_timeout=self.known_facts.visibility_timeout,
             roll=self.roll,
             is_undelayed=not self.source.longest_delay,
         )
