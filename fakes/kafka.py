@@ -91,6 +91,8 @@ class FakeLog:
 
     def read(self, start: Mapping[Partition, int], limit: int) -> Reading:
         records: list[Record] = []
+        if gone := start.keys() - self._ends.keys():
+            raise CallFailed("Fetch", "_UNKNOWN_PARTITION", min(gone).topic)
         after = dict(start)
         for one, given in start.items():
             offset = given if given <= self._ends[one] else 0

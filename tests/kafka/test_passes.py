@@ -214,10 +214,10 @@ def test_a_dlq_topic_that_was_made_anew_is_read_from_its_beginning():
     assert not bench.waiting
 
 
-def create_again(bench, topic):
+def create_again(bench, topic, partitions=None):
     """The topic with its name, and with nothing in it that there was."""
     bench.log.delete(topic)
-    bench.log.create(topic, bench.partitions)
+    bench.log.create(topic, partitions or bench.partitions)
     bench.log.commit(GROUP, dict.fromkeys(bench.log.bounds(topic), 0))
 
 
@@ -279,6 +279,33 @@ def test_letters_that_wait_while_their_topic_is_created_again_go_to_the_new_one(
     bench.live()
 
     assert bench.done == [b"a", b"b"]
+    assert not bench.waiting
+
+
+@pytest.mark.parametrize("topic", ["orders", "orders.DLT", "orders.DLT.held", "orders.DLT.parked"])
+@pytest.mark.parametrize("is_another_process", [False, True])
+@pytest.mark.parametrize("ids_are_told", [True, False])
+def test_a_topic_that_is_created_again_with_fewer_partitions_is_used_as_it_is(
+    topic, is_another_process, ids_are_told, monkeypatch
+):
+    bench = Bench(partitions=2)
+    if not ids_are_told:
+        monkeypatch.setattr(bench.log, "topic_ids", lambda _topics: {})
+    bench.die("a", "b", "c", "d")
+    bench.live(fails=lambda value: "Boom" if value in (b"c", b"d") else None, **QUICK)
+    bench.die("e", "f")
+    bench.run_pass(mode=Mode.PAUSED)
+    create_again(bench, topic, partitions=1)
+    if is_another_process:
+        bench.process()
+    bench.die("h", "j")  # of the partition that is still there
+
+    for _ in range(3):
+        bench.run_pass()
+        bench.work()
+        bench.clock.advance(60)
+
+    assert {b"h", b"j"} < set(bench.done)
     assert not bench.waiting
 
 

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from heapq import nsmallest
+from math import inf
 
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.messages.letter import Letter
@@ -317,6 +318,8 @@ class Shelf:
         """Start new partitions, and forget letters that another process has finished. Raises CallFailed."""
         bounds = self._log.bounds(topic)
         committed = self._log.committed(self._place.group, topic)
+        for one in [one for one in self._tracks if one.topic == topic and one not in bounds]:
+            self._forget(one)  # the topic was created again with fewer
         for one, (first, end) in bounds.items():
             track, known = self._tracks.get(one), committed.get(one)
             if track is None:
@@ -327,7 +330,12 @@ class Shelf:
                 track.pass_over(known)
                 self._is_overtaken = True
 
-    def _leave(self, partition: Partition, end: int) -> None:
+    def _forget(self, partition: Partition) -> None:
+        """Forget a partition whose records are gone."""
+        del self._tracks[partition]
+        self._leave(partition)
+
+    def _leave(self, partition: Partition, end: float = inf) -> None:
         """Forget records before an offset. A letter with no other record now belongs to another process."""
         for slot in list(self._slots.values()):
             gone = {at for at in slot.positions if at.partition == partition and at.offset < end}
@@ -338,12 +346,13 @@ class Shelf:
     def _read_on(self, topic: str) -> bool:
         """Read a topic as far as there is room. Returns whether to its end."""
         while not self._is_full:
+            if topic in self.topic_ids.created:
+                self._follow(topic)
             start = self._starts(topic)
             reading = self._log.read(start, PAGE)
             # Not before: what was read of a topic that is created now would have the ids of the one before.
             self.topic_ids.look()
             if topic in self.topic_ids.created:
-                self._follow(topic)
                 continue
             for one, first in _cut_short(start, reading).items():
                 self._read_again(one, first)
@@ -360,7 +369,7 @@ class Shelf:
         first = {one: start for one, (start, _) in self._log.bounds(topic).items()}
         self._log.commit(self._place.group, first, self._state)
         for one in [one for one in self._tracks if one.topic == topic]:
-            self._leave(one, self._tracks.pop(one).after)
+            self._forget(one)
         for one, start in first.items():
             self._tracks[one] = Track(after=start, committed=start)
         self.topic_ids.created.discard(topic)
@@ -368,8 +377,7 @@ class Shelf:
     def _read_again(self, partition: Partition, first: int) -> None:
         """Read a partition again that ends before the offset to read: it has lost records. Raises CallFailed."""
         self._log.commit(self._place.group, {partition: first}, self._state)
-        track = self._tracks[partition]
-        self._leave(partition, track.after)
+        self._forget(partition)
         self._tracks[partition] = Track(after=first, committed=first)
 
     @property
