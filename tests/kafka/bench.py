@@ -113,6 +113,12 @@ class Bench:
         self.produce(*values, **more)
         self.work(lambda _: "Boom")
 
+    def create_again(self, topic: str, partitions: int | None = None) -> None:
+        """The topic with its name, and with nothing in it that there was. The consumer begins again, too."""
+        self.log.delete(topic)
+        self.log.create(topic, partitions or self.partitions)
+        self.log.commit(GROUP, dict.fromkeys(self.log.bounds(topic), 0))
+
     def work(self, fails: Failure = lambda _: None) -> int:
         """The consumer takes each message in order: is done with it, or writes it to the DLQ topic; then it commits."""
         taken = 0

@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from datetime import timedelta
+from io import StringIO
 
 import pytest
 
@@ -12,6 +13,7 @@ from smart_redriver.engine.model.circuit import Lease
 from smart_redriver.engine.passes.circuit_keeper import is_next_turn_asked_for
 from smart_redriver.kafka.engine.records import NewRecord
 from smart_redriver.kafka.process import Configuration
+from smart_redriver.oncall.terminal.terminal import Terminal
 from tests.kafka.bench import Bench
 from tests.kafka.desk import FILE, KafkaDesk
 
@@ -727,6 +729,50 @@ def test_letters_with_one_content_at_one_offset_of_two_topics_are_told_apart_by_
     assert old["message_id"] == f"{begins}-{digest}"
     assert "is the beginning of 2 ids" in desk("show", begins).err
     assert new["message_id"] in desk("show", f"{begins}-{mark[:4]}").said
+
+
+def test_what_a_command_took_out_of_a_dlq_topic_that_was_created_again_stays_out(
+    desk, bench, tmp_path
+):
+    """No process was at work to keep the new topic's id, so each command began at the topic's beginning."""
+    bench.die("a")
+    bench.live()
+    bench.create_again("orders.DLT")
+    bench.die("b", "c")
+
+    ran = desk("delete", "--all", "--from-dlq", "--yes", "--export", str(tmp_path / "gone"))
+    bench.clock.advance(60)
+
+    assert ran.code == 0
+    assert not _letters(desk)
+
+
+def test_letters_of_a_parking_topic_that_was_created_again_are_all_there_and_can_be_replayed(
+    desk, bench
+):
+    """Those at the places of letters that had been taken out before were not shown."""
+    bench.run_pass()
+    for _ in range(2):
+        desk.park("a", "b", keys=("one",))
+        assert desk("replay", "--all", "--yes").code == 0
+        bench.work()
+        bench.create_again("orders.DLT.parked")
+
+    assert Counter(bench.done) == {b"a": 2, b"b": 2}
+
+
+def test_a_person_who_looks_on_sees_only_what_is_in_a_parking_topic_that_was_created_again(
+    desk, bench
+):
+    """A letter that was gone was shown, and taking it out took out the one at its place."""
+    desk.park("a", keys=("one",))
+    seen = desk.session(Terminal(out=StringIO(), err=StringIO(), answers=StringIO())).letter_store
+    assert [one.body for one in seen.parking_lot.receive(9, hidden_for=timedelta())] == ["a"]
+    bench.create_again("orders.DLT.parked")
+    desk.park("b", keys=("one",))
+    bench.clock.advance(60)
+
+    assert [one.body for one in seen.parking_lot.receive(9, hidden_for=timedelta())] == ["b"]
 
 
 def test_a_command_does_not_take_out_again_what_another_took_while_it_waited(desk, bench):

@@ -13,7 +13,7 @@ from smart_redriver.engine.messages.letter import RedriveMetadata
 from smart_redriver.engine.triage.ledger import Status
 from smart_redriver.kafka.engine.letters import HELD_HEADER
 from smart_redriver.kafka.engine.records import UNREADABLE, NewRecord, Partition
-from tests.kafka.bench import GROUP, Bench, nameless, spring
+from tests.kafka.bench import Bench, nameless, spring
 
 QUICK: dict[str, Any] = {"max_attempts": 1, "last_chance_seconds": 0, "base_delay_seconds": 0}
 
@@ -214,13 +214,6 @@ def test_a_dlq_topic_that_was_made_anew_is_read_from_its_beginning():
     assert not bench.waiting
 
 
-def create_again(bench, topic, partitions=None):
-    """The topic with its name, and with nothing in it that there was."""
-    bench.log.delete(topic)
-    bench.log.create(topic, partitions or bench.partitions)
-    bench.log.commit(GROUP, dict.fromkeys(bench.log.bounds(topic), 0))
-
-
 @pytest.mark.parametrize("is_another_process", [False, True])
 @pytest.mark.parametrize("topic", ["orders", "orders.DLT"])
 @pytest.mark.parametrize("headers_of_death", [spring, nameless])
@@ -231,8 +224,8 @@ def test_the_same_messages_at_the_same_places_of_a_topic_that_was_created_again_
     bench = Bench(partitions=1, headers_of_death=headers_of_death, keeps_headers=False)
     bench.die("a", "b")
     bench.live()
-    create_again(bench, "orders")
-    create_again(bench, topic)
+    bench.create_again("orders")
+    bench.create_again(topic)
     if is_another_process:
         bench.process()
     bench.die("a", "b")
@@ -248,7 +241,7 @@ def test_the_topic_that_was_first_is_still_known_after_another_was_created_again
     for _ in range(3):
         bench.die("a")
         bench.live()
-        create_again(bench, "orders")
+        bench.create_again("orders")
         bench.process()
 
     assert bench.done == [b"a", b"a", b"a"]
@@ -259,7 +252,7 @@ def test_commits_in_a_topic_that_was_created_again_say_nothing_about_messages_of
     bench.die("a")
     bench.run_pass()
     (redriven,) = [of["original_id"] for event, of in bench.events if event == "letter.redriven"]
-    create_again(bench, "orders")
+    bench.create_again("orders")
     bench.produce(*"pqrst")
     bench.work()
 
@@ -274,7 +267,7 @@ def test_letters_that_wait_while_their_topic_is_created_again_go_to_the_new_one(
     bench = Bench(partitions=1)
     bench.die("a", "b")
     bench.run_pass(mode=Mode.PAUSED)
-    create_again(bench, "orders")
+    bench.create_again("orders")
 
     bench.live()
 
@@ -295,7 +288,7 @@ def test_a_topic_that_is_created_again_with_fewer_partitions_is_used_as_it_is(
     bench.live(fails=lambda value: "Boom" if value in (b"c", b"d") else None, **QUICK)
     bench.die("e", "f")
     bench.run_pass(mode=Mode.PAUSED)
-    create_again(bench, topic, partitions=1)
+    bench.create_again(topic, partitions=1)
     if is_another_process:
         bench.process()
     bench.die("h", "j")  # of the partition that is still there

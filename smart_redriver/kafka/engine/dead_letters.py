@@ -13,7 +13,7 @@ from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.kafka.engine.letters import NO_MARKS, Marks, id_at, with_header
 from smart_redriver.kafka.engine.place import KafkaTopics, Order
 from smart_redriver.kafka.engine.records import Log, NewRecord, Partition, Position, Record
-from smart_redriver.kafka.engine.shelf import PAGE, Shelf
+from smart_redriver.kafka.engine.shelf import PAGE, Shelf, TopicIds
 
 #: No letter expires: old letters in the DLQ topic move to the retry topic, whose records must be kept.
 NEVER = timedelta(days=36_500)
@@ -128,16 +128,26 @@ class Parked:
     position is at the first record that is still there. `keeps_records`: keep records, and not only their positions.
     """
 
-    def __init__(self, log: Log, place: KafkaTopics, *, keeps_records: bool = False) -> None:
+    def __init__(
+        self, log: Log, place: KafkaTopics, topic_ids: TopicIds, *, keeps_records: bool = False
+    ) -> None:
         self._log = log
         self._place = place
+        self._topic_ids = topic_ids
         self._keeps_records = keeps_records
         self._after: dict[Partition, int] = {}
         self.there: dict[Position, Record | None] = {}
 
     def look(self) -> None:
         """Read on to the end. Raises CallFailed."""
-        bounds = self._log.bounds(self._place.parked)
+        topic = self._place.parked
+        is_created = topic in self._topic_ids.created
+        if is_created:
+            self._topic_ids.begin(topic)
+        bounds = self._log.bounds(topic)
+        if is_created or not self._after.keys() <= bounds.keys():
+            self._after.clear()
+            self.there.clear()
         if new := [
             one for one, (_, end) in bounds.items() if not 0 <= self._after.get(one, -1) <= end
         ]:
@@ -202,7 +212,7 @@ class ParkingLot:
         self._log = log
         self._shelf = shelf
         self._place = place
-        self._parked = Parked(log, place)
+        self._parked = Parked(log, place, shelf.topic_ids)
         self.is_fifo = place.order is Order.KEY
         self.name = place.parked
 

@@ -122,15 +122,16 @@ class TopicIds:
 
     def __init__(self, log: Log, place: KafkaTopics) -> None:
         self._log = log
-        self._read = (place.dead_letters, place.held)
+        self._group = place.group
+        self._read = (place.dead_letters, place.held, place.parked)
         self._topics = (*place.topics, *self._read)
         self._first: Mapping[str, str] = {}
         self._last: Mapping[str, str] = {}
         self._kept: dict[str, Mapping[str, str]] | None = None
         self.memory: NotedMemory | None = None
         self.marks: Marks = {}
-        #: Topics to read from their beginning, because they were created again.
-        self.created: set[str] = set()
+        #: The ids of topics to read from their beginning, because they were created again.
+        self.created: Mapping[str, str] = {}
 
     def load(self) -> None:
         """Read what the state keeps, once. Raises CallFailed."""
@@ -147,21 +148,33 @@ class TopicIds:
             # All is read again then, so a cluster that makes up ids must not be believed.
             again = self._ids()
             ids = {topic: one for topic, one in ids.items() if again.get(topic) == one}
-        self.created |= {
-            topic
+        self.created = {
+            topic: ids[topic]
             for topic in self._read
             if topic in ids and ids[topic] != self._last.get(topic, ids[topic])
         }
-        self._first, self._last = {**ids, **self._first}, {**self._last, **ids}
-        self.marks = {
-            topic: mark_of(one) for topic, one in self._last.items() if one != self._first[topic]
-        }
+        self._first = {**ids, **self._first}
+        self._know({topic: one for topic, one in ids.items() if topic not in self.created})
+
+    def begin(self, topic: str, state: str = "") -> dict[Partition, int]:
+        """Commit the beginning of a topic that was created again, and return it. Raises CallFailed."""
+        first = {one: start for one, (start, _) in self._log.bounds(topic).items()}
+        self._log.commit(self._group, first, state)
+        self._know({topic: self.created[topic]})
+        self.created = {one: at for one, at in self.created.items() if one != topic}
+        return first
 
     def keep(self, now: datetime) -> None:
         """Keep the ids in the state, if there are new ones. Raises CallFailed."""
         if self.memory is not None and self._kept not in (None, self._note()):
             self.memory.save_pass(self._note(), now)
             self._kept = self._note()
+
+    def _know(self, ids: Mapping[str, str]) -> None:
+        self._last = {**self._last, **ids}
+        self.marks = {
+            topic: mark_of(one) for topic, one in self._last.items() if one != self._first[topic]
+        }
 
     def _ids(self) -> dict[str, str]:
         return self._log.topic_ids(self._topics)
@@ -310,6 +323,7 @@ class Shelf:
             failed = self._hold(list(self._in_the_way(now)))
             failed += self._rescue(now)
             failed += self._commit()
+            self.topic_ids.keep(now)
         except CallFailed as one:
             failed = [one]
         return failed
@@ -366,13 +380,11 @@ class Shelf:
 
     def _follow(self, topic: str) -> None:
         """Read a topic that was created again from its beginning. Raises CallFailed."""
-        first = {one: start for one, (start, _) in self._log.bounds(topic).items()}
-        self._log.commit(self._place.group, first, self._state)
+        first = self.topic_ids.begin(topic, self._state)
         for one in [one for one in self._tracks if one.topic == topic]:
             self._forget(one)
         for one, start in first.items():
             self._tracks[one] = Track(after=start, committed=start)
-        self.topic_ids.created.discard(topic)
 
     def _read_again(self, partition: Partition, first: int) -> None:
         """Read a partition again that ends before the offset to read: it has lost records. Raises CallFailed."""

@@ -70,8 +70,9 @@ class Topics:
             # People see the letters without their state, too. Only a pass must not take one for another's copy.
             self.topic_ids.memory = None
         self._done: set[str] = set()
-        self._parked = Parked(log, place, keeps_records=True)
+        self._parked = Parked(log, place, self.topic_ids, keeps_records=True)
         self._lot: dict[Position, Dead] = {}
+        self._understood: dict[Position, Record | None] = {}
         self._at: dict[str, Position] = {}
         self._looked_at: datetime | None = None
 
@@ -93,10 +94,13 @@ class Topics:
 
     def _understand_parked(self) -> None:
         there = self._parked.there
-        self._lot = {at: one for at, one in self._lot.items() if at in there}
+        # Another record is at its place if the topic was created again.
+        known = self._understood
+        self._lot = {at: one for at, one in self._lot.items() if there.get(at) is known[at]}
         for at, record in there.items():
             if at not in self._lot and record is not None:
                 self._lot[at] = self._parked_letter(at, record)
+        self._understood = dict(there)
         self._at = {one.letter.message_id: at for at, one in self._lot.items()}
 
     def _done_in_retry_topic(self) -> set[str]:
