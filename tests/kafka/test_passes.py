@@ -263,6 +263,22 @@ def test_commits_in_a_topic_that_was_created_again_say_nothing_about_messages_of
     assert not entry.is_settled
 
 
+def test_letters_that_waited_when_their_topic_was_created_again_are_not_those_that_fail_there():
+    """A process that followed gave them the ids of new ones, and took both for one letter."""
+    bench = Bench(partitions=1)
+    bench.die("a", "b")
+    bench.run_pass(mode=Mode.PAUSED)
+    bench.create_again("orders")
+    bench.run_pass(mode=Mode.PAUSED)
+    bench.process()
+    bench.die("a", "b")
+
+    bench.live()
+
+    assert sorted(bench.done) == [b"a", b"a", b"b", b"b"]
+    assert not bench.waiting
+
+
 def test_letters_that_wait_while_their_topic_is_created_again_go_to_the_new_one():
     bench = Bench(partitions=1)
     bench.die("a", "b")

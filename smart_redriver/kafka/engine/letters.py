@@ -196,6 +196,12 @@ def _in_bounds(moment: datetime) -> datetime:
     return min(max(moment, _EARLIEST), _LATEST)
 
 
+def keeps_its_id(dead: Dead, marks: Marks) -> bool:
+    """Whether its record in the DLQ topic would still give it an id with the mark that it has."""
+    where = _failed_at(dead.message.death) or dead.record.position
+    return place_in(dead.letter.message_id, marks.get(where.partition.topic, "")) is not None
+
+
 def _failed_at(death: Death) -> Position | None:
     """The position of the message when its consumer failed; None if its headers do not tell."""
     if not death.topic or death.partition is None or death.offset is None:

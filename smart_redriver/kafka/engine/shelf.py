@@ -31,6 +31,7 @@ from smart_redriver.kafka.engine.letters import (
     Held,
     Marks,
     dead_of,
+    keeps_its_id,
     mark_of,
     with_header,
 )
@@ -474,7 +475,10 @@ class Shelf:
         return [head, *copies, *followers]
 
     def _in_the_way(self, now: datetime) -> Iterator[Slot]:
-        """Yield letters that block a position although later ones are finished, and letters that have become old."""
+        """Yield letters that block a position although later ones are finished, and letters that have become old.
+
+        And those of an earlier topic: if they were read again, they would be taken for letters of the one there is now.
+        """
         behind = {one: max(track.done) for one, track in self._tracks.items() if track.has_holes}
         for slot in self._slots.values():
             if any(self._is_in_the_way(one, slot, behind, now) for one in slot.positions):
@@ -486,7 +490,8 @@ class Shelf:
         partition, offset = position
         is_before_done = offset < behind.get(partition, -1)
         if partition.topic != self._place.held:
-            return is_before_done or now - slot.dead.record.at >= OLD
+            is_of_earlier_topic = not keeps_its_id(slot.dead, self.topic_ids.marks)
+            return is_before_done or is_of_earlier_topic or now - slot.dead.record.at >= OLD
         # In the retry topic, a letter is written again once that frees more room than it takes.
         track = self._tracks[partition]
         return is_before_done and len(track.done) > len(track.open)
