@@ -699,9 +699,7 @@ def test_letters_at_one_offset_of_a_topic_that_was_made_anew_are_told_apart(desk
     bench.die("a", keys=("one",))
     (old,) = _letters(desk)
     assert desk("park", old["message_id"], "--yes").code == 0
-    bench.log.delete("orders")
-    bench.log.create("orders", bench.partitions)
-    bench.log.commit("shop", dict.fromkeys(bench.log.bounds("orders"), 0))
+    bench.create_again("orders")
     bench.die("b", keys=("one",))
 
     ran = desk("show", _without_digest(old["message_id"]))
@@ -717,9 +715,7 @@ def test_letters_with_one_content_at_one_offset_of_two_topics_are_told_apart_by_
     (old,) = _letters(desk)
     bench.run_pass(mode=Mode.PAUSED)
     assert desk("park", old["message_id"], "--yes").code == 0
-    bench.log.delete("orders")
-    bench.log.create("orders", bench.partitions)
-    bench.log.commit("shop", dict.fromkeys(bench.log.bounds("orders"), 0))
+    bench.create_again("orders")
     bench.die("a", keys=("one",))
     bench.clock.advance(60)
 

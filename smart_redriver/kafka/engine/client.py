@@ -170,7 +170,7 @@ class KafkaLog:
                 return {}
             if self._admin is None:
                 self._admin = AdminClient(dict(self._settings))
-            self._admin.poll(0)
+            self._serve(self._admin)
             asked = self._admin.describe_topics(
                 TopicCollection(list(topics)), request_timeout=PATIENCE
             )
@@ -356,9 +356,9 @@ class KafkaLog:
         )
 
     @staticmethod
-    def _serve(consumer: Consumer) -> None:
+    def _serve(client: Consumer | AdminClient) -> None:
         """Let librdkafka ask for a token, which it does only while polled. Nothing is assigned yet."""
-        consumer.poll(0)
+        client.poll(0)
 
     def _consumer(self, group: str) -> Consumer:
         return Consumer(
