@@ -232,28 +232,27 @@ def _surely_done(batch: Batch, others: Sequence[Batch | Judged], metrics: QueueM
     deleted; and from this batch to the next, whose letters were not deleted yet.
     """
     start = minute_of(batch.sent_at)
-    sent = {minute_of(one.sent_at) for one in others if one.id != batch.id}
-    starts = {start, *(at for at in sent if start - LIVE_LOOKBACK <= at < start)}
+    others = [one for one in others if one.id != batch.id and start - LIVE_LOOKBACK <= one.sent_at]
+    sent = {minute_of(one.sent_at) for one in others}
+    starts = {start, *(at for at in sent if at < start)}
     after = min((at for at in sent if at > start), default=None)
     accounts = [metrics.account(at) for at in starts]
     if after is not None:
         accounts.append(metrics.account(start, after))
-    return max(_done_within(batch, others, account) for account in accounts)
+    return max(_done_within(batch.size, others, account) for account in accounts)
 
 
-def _done_within(batch: Batch, others: Iterable[Batch | Judged], account: Account | None) -> int:
+def _done_within(size: int, others: Iterable[Batch | Judged], account: Account | None) -> int:
     if account is None:
         return 0
-    others_failed = sum(
-        one.seen_again for one in others if one.id != batch.id and _is_counted(one, account)
-    )
-    others_met = max(0, account.met - batch.size)
+    others_failed = sum(one.seen_again for one in others if _is_counted(one, account))
+    others_met = max(0, account.met - size)
     return max(0, account.done - max(0, others_met - others_failed))
 
 
 def _is_counted(batch: Batch | Judged, account: Account) -> bool:
     """Whether the account includes the sends of all its letters: they take seconds and may count a minute later."""
-    return account.since <= minute_of(batch.sent_at) and batch.sent_at + PERIOD <= account.until
+    return account.since <= batch.sent_at <= account.until - PERIOD
 
 
 def _out(ours: Iterable[Batch | Judged], others: Iterable[Batch | Judged]) -> int:

@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from operator import attrgetter
 
 PERIOD = timedelta(minutes=1)
@@ -19,6 +20,7 @@ PERIOD = timedelta(minutes=1)
 _at = attrgetter("at")
 
 
+@lru_cache(maxsize=4096)  # a pass asks for the minutes of the same batches thousands of times
 def minute_of(at: datetime) -> datetime:
     """The start of the CloudWatch minute that contains a moment."""
     return at.replace(second=0, microsecond=0)

@@ -5,7 +5,7 @@ Letters that a sweep leaves stay hidden until it is over, or it would receive th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -32,7 +32,7 @@ from smart_redriver.engine.triage.retention import (
     urgent_margin,
     while_some_are_hidden,
 )
-from smart_redriver.engine.triage.triage import saved
+from smart_redriver.engine.triage.triage import Terms, saved
 
 #: How far back the age of the oldest letter is looked up: CloudWatch has it some minutes late.
 AGE_LOOKBACK = timedelta(minutes=15)
@@ -132,7 +132,8 @@ class Guard:
         while left > 0 and (cases := self._read(state.tools.dead_letters).cases):
             now = state.tools.clock()
             here = self._without_replaced(cases, self._executor.discard)
-            decided = [(case, self._saved(case, now)) for case in here]
+            terms = {context.known_facts.arn: state.terms(context) for context in state.contexts}
+            decided = [(case, self._saved(case, terms, now)) for case in here]
             for case, what in decided:
                 state.saw_letter(case, what, now)
             stay = [case for case, what in decided if what is None]
@@ -146,10 +147,12 @@ class Guard:
         self._has_met_enough = left <= 0
         return oldest
 
-    def _saved(self, case: Case, now: datetime) -> Park | Renew | None:
+    def _saved(
+        self, case: Case, by_source: Mapping[str, Terms], now: datetime
+    ) -> Park | Renew | None:
         """The decision that saves the letter; None if it is not near its expiry."""
         context = self._state.context_of(case)
-        terms = self._state.terms(context)
+        terms = by_source[context.known_facts.arn]
         if not is_expiring(case.letter, terms.retention, terms.margin, now):
             return None
         return saved(case, case.strikes(context.circuit), terms)

@@ -216,8 +216,7 @@ class SourceContext:
             return circuit.rate
         used = timedelta()
         # Letters that go one by one don't show what the rate does.
-        is_apart = fails_together(circuit)
-        if circuit.rate is not None and circuit.paced_until is not None and not is_apart:
+        if circuit.rate and circuit.paced_until and not fails_together(circuit):
             used = min(now, circuit.paced_until) - circuit.rate.looked_at
         look = Look(
             at=now,
@@ -280,11 +279,13 @@ class SourceContext:
         """Producers' messages in each of the last minutes that are known."""
         if self.metrics is None:
             return ()
+        told = [*self.metrics.sent_before, *((one.at, one.sent) for one in self.metrics.minutes)]
+        counted = told[-LIVE_MINUTES:]
         ours: Counter[datetime] = Counter()
         for one in self.circuit.batches:
-            ours[minute_of(one.sent_at)] += one.size
-        counted = [*self.metrics.sent_before, *((one.at, one.sent) for one in self.metrics.minutes)]
-        return tuple(max(0, sent - ours[at]) for at, sent in counted[-LIVE_MINUTES:])
+            if counted and counted[0][0] <= one.sent_at:
+                ours[minute_of(one.sent_at)] += one.size
+        return tuple(max(0, sent - ours[at]) for at, sent in counted)
 
     def _feared_minutes(self, now: datetime) -> tuple[int, ...]:
         """Producers' messages in each minute; as many as matter while reports are ahead of the metrics.
