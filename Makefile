@@ -3,11 +3,11 @@
 #   make demo             a local AWS, a real `cdk deploy`, and a story to watch; KEEP=1 leaves it running, ARGS=postgres or kafka tells another
 #   make demo INCIDENT=payments  an incident to practise on; or outage, poison, overload
 #   make check            for after each change, in less than a minute: lint, types, unit and contract tests
-#   make test             all tests; ARGS="-k poison" picks some
+#   make test             every capability once; ARGS="-k poison" picks some
 #   make deploy           your own AWS account; ARGS="-c max_attempts=3" sets what differs
 #   make synth            the CloudFormation template, without an account
 #   make lint             ruff and mypy
-#   make prove            every state of the protocol's model, see docs/proof.md; takes some minutes
+#   make prove            what enumerates: all states of the protocol's model (docs/proof.md), all rows, seeds and crash points
 #   make bench            scenarios, speed, cost; ARGS=engine picks one
 #   make release          what others install, in dist/: wheels, sdist, template with its zip, npm packages, SBOM, docs
 #   make kit              of these the consumer kits: a wheel, a Lambda layer and a package for Node
@@ -38,8 +38,12 @@ demo: .venv/.ready .venv-emulator/.ready node_modules/.ready
 check: lint
 	$(BIN)/pytest --numprocesses auto tests/unit tests/contract
 
-test: .venv/.ready .venv-emulator/.ready .venv-checkov/.ready node_modules/.chromium/.ready node_modules/.postgres/.ready .pgbouncer/.ready packages/consumer-node/node_modules/.ready
-	$(BIN)/pytest --numprocesses auto --dist loadscope --no-loadscope-reorder $(ARGS)
+FOR_TESTS := .venv/.ready .venv-emulator/.ready .venv-checkov/.ready node_modules/.chromium/.ready node_modules/.postgres/.ready \
+	.pgbouncer/.ready packages/consumer-node/node_modules/.ready
+PYTEST := $(BIN)/pytest --numprocesses auto --dist loadscope --no-loadscope-reorder
+
+test: $(FOR_TESTS)
+	$(PYTEST) -m "not enumeration" $(ARGS)
 
 deploy: .venv/.ready node_modules/.ready
 	node_modules/.bin/cdk deploy $(ARGS)
@@ -53,8 +57,9 @@ lint: .venv/.ready
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	$(BIN)/mypy app.py lambdas $(wildcard packages/*/build.py) $(dir $(wildcard */__init__.py)) tests
 
-prove: .venv/.ready
-	$(BIN)/python -m proof $(ARGS)
+prove: $(FOR_TESTS)
+	$(BIN)/python -m proof
+	$(PYTEST) -m enumeration $(ARGS)
 
 bench: .venv/.ready .venv-emulator/.ready node_modules/.chromium/.ready
 	$(BIN)/python -m bench $(ARGS)

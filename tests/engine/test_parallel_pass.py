@@ -81,6 +81,7 @@ def test_rounds_run_side_by_side_and_every_letter_goes_once(stage: Stage, seed: 
     assert scene.complaints() == []
 
 
+@pytest.mark.enumeration
 @pytest.mark.parametrize("seed", SEEDS[:2])
 def test_a_crash_at_any_call_loses_nothing_and_repeats_nothing_that_was_recorded(
     stage: Stage, seed: int, cases: Cases

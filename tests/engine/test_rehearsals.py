@@ -12,7 +12,12 @@ from tests.engine.rehearsal import RehearsingPolicy
 MOST_LETTERS = 1_000
 
 #: What befalls a pass its dry run can't foresee.
-PLAYED = [one for one in ROWS if one.letters <= MOST_LETTERS and one.mishaps is None]
+PLAYED = [one for one in ROWS if one.letters + one.foreign <= MOST_LETTERS and one.mishaps is None]
+
+#: Among letters of a queue that no one knows.
+AMONG_FOREIGN = replace(
+    named("39:foreign"), name="39:few-foreign", letters=500, foreign=MOST_LETTERS - 500
+)
 
 #: Rows whose queues keep groups of five letters in order.
 IN_ORDER = [
@@ -34,7 +39,15 @@ def first_hours(scenario: Scenario) -> RehearsingPolicy:
     return policy
 
 
-@pytest.mark.parametrize("scenario", [*PLAYED, *IN_ORDER], ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        *(pytest.param(one, marks=pytest.mark.enumeration) for one in PLAYED),
+        AMONG_FOREIGN,
+        *IN_ORDER,
+    ],
+    ids=lambda scenario: scenario.name,
+)
 def test_a_dry_run_says_what_the_pass_does_and_changes_nothing(scenario: Scenario) -> None:
     policy = first_hours(scenario)
 

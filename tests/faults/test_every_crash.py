@@ -95,6 +95,7 @@ def redriven_of(scene: Scene) -> int:
     return sum(one.body.startswith("fresh") for one in there)
 
 
+@pytest.mark.enumeration
 @pytest.mark.parametrize(
     "build",
     [

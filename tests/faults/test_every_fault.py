@@ -78,6 +78,7 @@ def test_the_chosen_scenes_make_every_call_that_any_scene_makes() -> None:
     assert chosen == {call.operation for build in SCENES for call in calls_of(build)}
 
 
+@pytest.mark.enumeration
 @pytest.mark.parametrize("build", EVERY_CALL, ids=lambda build: build.__name__)
 def test_any_error_that_aws_documents_is_told_and_does_no_harm(build: Build, cases: Cases) -> None:
     for call in calls_of(build):
@@ -123,6 +124,7 @@ def test_an_answer_that_is_lost_repeats_one_call_at_most(build: Build, cases: Ca
     assert not cases.wrong, str(cases)
 
 
+@pytest.mark.enumeration
 @every_scene
 def test_an_outage_that_begins_at_any_call_repeats_one_call_at_most(
     build: Build, cases: Cases

@@ -125,6 +125,7 @@ def strikes() -> Iterator[tuple[str, dict[int, Script]]]:
                 yield f"pass {number}, answer lost of {call}", {number: lost}
 
 
+@pytest.mark.enumeration
 def test_wherever_a_pass_is_struck_order_is_kept_and_nothing_is_lost(cases: Cases) -> None:
     for where, scripts in strikes():
         world, _ = story(scripts)

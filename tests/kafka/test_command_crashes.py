@@ -161,6 +161,7 @@ def is_unknown(call: Call, mishap: Mishap) -> bool:
     return call.operation == "BatchWriteItem" and mishap is not die_after
 
 
+@pytest.mark.enumeration
 @pytest.mark.parametrize(
     ("mishap", "keys"),
     [*((one, ()) for one in MISHAPS), (die_within, ("a", "b", "c"))],

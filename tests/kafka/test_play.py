@@ -17,6 +17,7 @@ from simulator.sources import LiveTraffic
 from smart_redriver.engine.config.settings import Settings
 
 
+@pytest.mark.enumeration
 @pytest.mark.parametrize(
     "name",
     [

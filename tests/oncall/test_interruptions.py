@@ -61,6 +61,7 @@ def editor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EDITOR", "sed -i s/broken/mended/")
 
 
+@pytest.mark.enumeration
 @pytest.mark.parametrize("build", ALL_OF_THEM, ids=lambda build: build.__name__)
 def test_a_command_that_dies_at_any_call_loses_nothing_and_repeats_one_call_at_most(
     build: Build, cases: Cases, tmp_path: Path
@@ -77,6 +78,7 @@ def test_a_command_that_dies_at_any_call_loses_nothing_and_repeats_one_call_at_m
     assert not cases.wrong, str(cases)
 
 
+@pytest.mark.enumeration
 @pytest.mark.parametrize("build", ALL_OF_THEM, ids=lambda build: build.__name__)
 @pytest.mark.parametrize(
     ("times", "repeats_allowed"),

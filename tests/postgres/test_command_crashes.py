@@ -128,6 +128,7 @@ def complaints(bench: Bench, verb: str) -> list[str]:
     return wrong + ([] if len(bench.payloads(table)) == len(LETTERS) else [f"not all in {table}"])
 
 
+@pytest.mark.enumeration
 @pytest.mark.parametrize("mishap", [die_before, die_within], ids=lambda one: one.__name__)
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_command_that_dies_at_any_call_loses_and_repeats_nothing(desk, bench, verb, mishap):
@@ -140,6 +141,7 @@ def test_a_command_that_dies_at_any_call_loses_and_repeats_nothing(desk, bench, 
     assert tried > 10
 
 
+@pytest.mark.enumeration
 @pytest.mark.parametrize("verb", VERBS)
 def test_an_answer_that_is_lost_costs_nothing(desk, bench, verb):
     """The statement was carried out, and is asked again on another connection."""

@@ -257,6 +257,7 @@ def lose_an_answer(call, act):
     return lose_the_answer(call, act) if call.operation in STATEMENTS else act(**call.request)
 
 
+@pytest.mark.enumeration
 @pytest.mark.parametrize(
     "mishap", [die_before, die_within, lose_an_answer], ids=lambda one: one.__name__
 )

@@ -12,6 +12,7 @@ from simulator.postgres_world import PostgresWorld
 from simulator.scenarios import named
 
 
+@pytest.mark.enumeration
 @pytest.mark.parametrize(
     "name",
     [

@@ -142,7 +142,11 @@ def in_(*scenarios: Scenario) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(
         "run",
         [
-            pytest.param((scenario, seed), id=f"{scenario.name}-seed{seed}")
+            pytest.param(
+                (scenario, seed),
+                id=f"{scenario.name}-seed{seed}",
+                marks=pytest.mark.enumeration if seed or scenario in MATRIX else (),
+            )
             for scenario in scenarios
             for seed in seeds_of(scenario)
         ],

@@ -13,6 +13,7 @@ from simulator.scenarios import drawn, named
 SEEDS = range(8)
 
 
+@pytest.mark.enumeration
 @pytest.mark.parametrize("seed", SEEDS)
 def test_in_no_world_is_a_letter_lost_or_a_good_one_parked(seed: int) -> None:
     scenario = drawn(seed)

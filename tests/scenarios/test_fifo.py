@@ -46,6 +46,7 @@ def play(options: str, seed: int) -> Played:
     return asked.scenario.played(seed, asked.policy)
 
 
+@pytest.mark.enumeration
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("options", WORLDS.values(), ids=WORLDS.keys())
 def test_letters_go_back_in_the_order_of_their_groups_and_none_is_lost(

@@ -92,6 +92,7 @@ def play(options: str) -> Measures:
     return asked.scenario.played(SEED, asked.policy).measures
 
 
+@pytest.mark.enumeration
 @pytest.mark.parametrize(("name", "origin"), PLAYED)
 def test_nothing_is_lost_parked_wrongly_or_left(name: str, origin: str) -> None:
     run, limits = play(f"--scenario {name} --origin {origin}"), named(name).limits
@@ -101,6 +102,7 @@ def test_nothing_is_lost_parked_wrongly_or_left(name: str, origin: str) -> None:
     assert (run.at_large > 0) == ((name, origin) in STAY)
 
 
+@pytest.mark.enumeration
 @pytest.mark.parametrize(("name", "origin"), PLAYED)
 def test_letters_are_back_within_the_rows_time(name: str, origin: str) -> None:
     run, limits = play(f"--scenario {name} --origin {origin}"), named(name).limits
@@ -116,6 +118,7 @@ def test_letters_are_back_within_the_rows_time(name: str, origin: str) -> None:
     assert not is_timed or (parked is not None and parked <= parks_by)  # type: ignore[operator]
 
 
+@pytest.mark.enumeration
 @pytest.mark.parametrize(("name", "origin"), PLAYED)
 def test_a_target_that_is_down_is_given_few(name: str, origin: str) -> None:
     run, outage = play(f"--scenario {name} --origin {origin}"), named(name).outage

@@ -41,6 +41,7 @@ def test_every_run_keeps_the_limits_of_every_run(run: Run) -> None:
     assert not broken, "; ".join(broken)
 
 
+@pytest.mark.enumeration
 @pytest.mark.parametrize("scenario", PLAYED, ids=lambda scenario: scenario.name)
 def test_the_mean_over_the_seeds_keeps_the_limits_of_the_mean(scenario: Scenario) -> None:
     runs = [run.measures for run in runs_of(scenario)]
@@ -102,6 +103,7 @@ def test_row_7_a_backed_up_source_costs_neither_strikes_nor_failures(run: Run) -
     assert "FAILURE" not in verdicts
 
 
+@pytest.mark.enumeration
 def test_row_3_live_traffic_spares_canaries() -> None:
     """Of the redriven letters: producers' own messages fail whatever a re-driver does."""
     alone, beside = (
@@ -112,6 +114,7 @@ def test_row_3_live_traffic_spares_canaries() -> None:
     assert beside < alone
 
 
+@pytest.mark.enumeration
 @pytest.mark.parametrize("scenario", FLAPPINGS, ids=lambda scenario: scenario.name)
 def test_row_9_fewer_deliveries_are_wasted_than_without_a_breaker(scenario: Scenario) -> None:
     """Summed over the phases: without a breaker, who starts in an up phase is done before it ends."""
@@ -122,6 +125,7 @@ def test_row_9_fewer_deliveries_are_wasted_than_without_a_breaker(scenario: Scen
     )
 
 
+@pytest.mark.enumeration
 @pytest.mark.parametrize("letters", [1, 10_000], ids=["15", "15:10000"])
 def test_row_15_vague_counts_take_at_most_twice_as_long_as_exact_ones(letters: int) -> None:
     vague = named("15" if letters == 1 else f"15:{letters}")
