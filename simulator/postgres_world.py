@@ -82,9 +82,8 @@ class PostgresWorld(World):
         self.database = WiredDatabase(self._place, self._connect, wire)
 
     def close(self) -> None:
-        """Disconnect from the database, and drop it."""
+        """Disconnect from the database, and drop it. The role is the server's, and other worlds may use it."""
         self.database.close()
-        self._owner.execute(f"drop owned by {ROLE}; drop role {ROLE}")
         self._owner.close()
         with self._server.connect("postgres") as connection:
             connection.execute(sql.SQL("drop database {}").format(sql.Identifier(self._name)))

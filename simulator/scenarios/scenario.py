@@ -170,6 +170,8 @@ class Scenario:
             untouched = self.world(seed)
             untouched.run(Nobody(), until=world.elapsed)
         measures = measure(world, policy, self.calm_at, untouched)
+        if untouched is not None:
+            untouched.close()
         return Played(world=world, policy=policy, measures=measures)
 
     def ours(self, world: World, seed: int) -> Policy:

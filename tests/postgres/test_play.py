@@ -78,6 +78,16 @@ def test_the_command_plays_on_postgres(capsys):
     assert figures["mean"]["deliveries"] > 30
 
 
+def test_the_command_plays_producers_on_postgres(capsys):
+    """Beside a second world without a re-driver, on the same server: what it costs producers' messages."""
+    argv = ["--letters", "10", "--live-per-minute", "60", "--origin", "postgres", "--json"]
+
+    assert play.main(argv) == 0
+
+    figures = json.loads(capsys.readouterr().out)
+    assert (figures["lost"], figures["live_died"]) == (0, 0)
+
+
 @pytest.mark.parametrize(
     ("argv", "why"),
     [
