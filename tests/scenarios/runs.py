@@ -45,6 +45,9 @@ CELLS = {
     "M:9:15:300x3",
 }
 
+#: The rows that `make test` plays, with all of their seeds; `make prove` plays the others.
+SAMPLES = {"1", "2", "3", "3:live", "4", "6", "7", "13", "14", "16", "18", "20", "23", "25"}
+
 #: The one that is looked at, and another. Runs of others need not be kept, nor looked through for garbage.
 SCENARIOS_KEPT = 2
 
@@ -137,6 +140,11 @@ def runs_of(scenario: Scenario) -> list[Run]:
     return [play(scenario, seed) for seed in seeds_of(scenario)]
 
 
+def marks_of(scenario: Scenario) -> tuple[pytest.MarkDecorator, ...]:
+    """The marks of tests that look at its runs."""
+    return () if scenario.name in SAMPLES else (pytest.mark.enumeration,)
+
+
 def in_(*scenarios: Scenario) -> pytest.MarkDecorator:
     """Parametrizes a test's `run` over all runs of these scenarios."""
     return pytest.mark.parametrize(
@@ -145,7 +153,7 @@ def in_(*scenarios: Scenario) -> pytest.MarkDecorator:
             pytest.param(
                 (scenario, seed),
                 id=f"{scenario.name}-seed{seed}",
-                marks=pytest.mark.enumeration if seed or scenario in MATRIX else (),
+                marks=marks_of(scenario),
             )
             for scenario in scenarios
             for seed in seeds_of(scenario)

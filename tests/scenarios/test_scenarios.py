@@ -29,7 +29,7 @@ from simulator.scenarios import (
 )
 from simulator.world import hours
 from smart_redriver.engine.triage.triage import STRIKES_THAT_CONVICT
-from tests.scenarios.runs import PLAYED, Run, in_, runs_of, seeds_of
+from tests.scenarios.runs import PLAYED, Run, in_, marks_of, runs_of, seeds_of
 
 FLAPPINGS = [one for name, one in BY_NAME.items() if name.partition(":")[0] == "9"]
 
@@ -41,8 +41,11 @@ def test_every_run_keeps_the_limits_of_every_run(run: Run) -> None:
     assert not broken, "; ".join(broken)
 
 
-@pytest.mark.enumeration
-@pytest.mark.parametrize("scenario", PLAYED, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize(
+    "scenario",
+    [pytest.param(one, marks=marks_of(one)) for one in PLAYED],
+    ids=lambda scenario: scenario.name,
+)
 def test_the_mean_over_the_seeds_keeps_the_limits_of_the_mean(scenario: Scenario) -> None:
     runs = [run.measures for run in runs_of(scenario)]
 
@@ -103,7 +106,6 @@ def test_row_7_a_backed_up_source_costs_neither_strikes_nor_failures(run: Run) -
     assert "FAILURE" not in verdicts
 
 
-@pytest.mark.enumeration
 def test_row_3_live_traffic_spares_canaries() -> None:
     """Of the redriven letters: producers' own messages fail whatever a re-driver does."""
     alone, beside = (
