@@ -37,11 +37,19 @@ _NAME = (
 
 
 class SqliteTable:
-    """The calls that `StateStore`, the audit trail and scans of the ledger make. Each raises CallFailed."""
+    """The calls that `StateStore`, the audit trail and scans of the ledger make. Each raises CallFailed.
 
-    def __init__(self, connection: sqlite3.Connection, clock: Callable[[], float]) -> None:
+    A connection would go on with a file that was deleted, beside another process with a new one. So each call sees
+    whether the opened file is still at its path.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, clock: Callable[[], float], file: Path
+    ) -> None:
         self._connection = connection
         self._clock = clock
+        self._file = file
+        self._opened = os.stat(file)  # noqa: PTH116 - a call of a tenth of the time
         self._lock = Lock()
 
     @classmethod
@@ -62,10 +70,10 @@ class SqliteTable:
             connection.execute("pragma journal_mode = wal")
             connection.execute("pragma synchronous = full")
             connection.execute(_MAKE)
-        except sqlite3.Error as error:
+            return cls(connection, clock, file.absolute())
+        except (sqlite3.Error, OSError) as error:
             why = _why_not_opened(file.absolute(), error, is_made=is_made)
             raise CallFailed(OPEN_STATE, type(error).__name__, why) from error
-        return cls(connection, clock)
 
     def get_item(self, *, TableName: str, Key: Item, ConsistentRead: bool = True) -> Item:  # noqa: ARG002
         """The item under a key."""
@@ -155,14 +163,29 @@ class SqliteTable:
         with self._lock, _naming(call):
             self._connection.execute("begin immediate")
             try:
+                self._see_the_file(call)
                 yield
             except BaseException:
                 self._connection.execute("rollback")
                 raise
             self._connection.execute("commit")
 
+    def _see_the_file(self, call: str) -> None:
+        """Raises CallFailed if the opened file is no longer at its path."""
+        try:
+            is_there = os.path.samestat(self._opened, os.stat(self._file))  # noqa: PTH116
+        except OSError:
+            is_there = False
+        if not is_there:
+            raise CallFailed(
+                call,
+                "StateReplaced",
+                f"the state {self._file} is gone or was replaced. Stop the process and put the file back. Without it, "
+                "a new start sends letters that are out again",
+            )
 
-def _why_not_opened(file: Path, error: sqlite3.Error, *, is_made: bool) -> str:
+
+def _why_not_opened(file: Path, error: Exception, *, is_made: bool) -> str:
     """Why a file can't be opened, and the remedy, because SQLite has the same message for every reason."""
     if not os.path.isdir(file.parent):  # noqa: PTH112 - False where one may not look
         return (

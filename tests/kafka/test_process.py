@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -134,6 +135,48 @@ def test_the_passes_of_a_process_say_once_that_a_letter_stays(life):
 @pytest.fixture
 def life(tmp_path):
     return Life(Bench(), tmp_path / "state.sqlite")
+
+
+def _replace(file):
+    other = file.with_name("another")
+    SqliteTable.open(other, lambda: 0.0, is_made=True).close()
+    other.replace(file)
+
+
+@pytest.mark.parametrize("lose", [Path.unlink, _replace], ids=["deleted", "replaced"])
+def test_a_process_that_loses_its_state_between_passes_redrives_nothing_and_says_so(life, lose):
+    def work(_store):
+        life.meanwhile = lambda _: None
+        life.bench.die("a", "b")
+        lose(life.file)
+
+    life.meanwhile = work
+
+    life.run(600)
+
+    assert "StateReplaced" in [one.get("code") for _, one in life.told]
+    assert "FAILED" in [one.get("outcome") for _, one in life.told]
+    assert not life.bench.done
+    assert life.bench.waiting == Counter([b"a", b"b"])
+
+
+def test_a_process_that_loses_its_state_within_a_pass_redrives_nothing_after_that(life):
+    class Losing:
+        def __getattr__(self, name):
+            return getattr(life.bench.log, name)
+
+        def write(self, records):
+            life.file.unlink(missing_ok=True)
+            return life.bench.log.write(records)
+
+    life.bench.die(*(f"m{n}" for n in range(50)))
+
+    life.run(600, log=Losing())
+
+    assert "StateReplaced" in [one.get("code") for _, one in life.told]
+    done = life.bench.done
+    assert 0 < len(done) == len(set(done)) <= 10
+    assert life.bench.produced == set(done) | set(life.bench.waiting)
 
 
 def test_it_drains_the_dlq_topic_and_goes_on_with_what_comes(life):

@@ -186,6 +186,40 @@ def test_what_no_version_wrote_is_told_and_not_taken_for_nothing(tmp_path):
         memory.read_ledger(["letter-1"])
 
 
+def _move_another_over(file):
+    other = file.with_name("another")
+    SqliteTable.open(other, CLOCK.time, is_made=True).close()
+    other.replace(file)
+
+
+@pytest.mark.parametrize("lose", [Path.unlink, _move_another_over], ids=["deleted", "replaced"])
+def test_a_file_that_is_gone_or_another_one_is_neither_read_nor_written(tmp_path, lose):
+    """A process went on with the deleted file, and a second process began a new one beside it."""
+    memory = StateStore(the_file(tmp_path), TABLE, "orders")
+    memory.write_ledger([entry(1)], [], CLOCK.now())
+
+    lose(tmp_path / "state")
+
+    for use in (
+        lambda: memory.read_ledger(["letter-1"]),
+        lambda: memory.acquire_lease(lease("one"), CLOCK.now()),
+    ):
+        with pytest.raises(CallFailed, match=f"{tmp_path}/state is gone or was replaced"):
+            use()
+
+
+def test_a_file_that_is_put_back_is_used_again(tmp_path):
+    memory = StateStore(the_file(tmp_path), TABLE, "orders")
+    memory.write_ledger([entry(1)], [], CLOCK.now())
+
+    (tmp_path / "state").rename(tmp_path / "elsewhere")
+    with pytest.raises(CallFailed):
+        memory.read_ledger(["letter-1"])
+    (tmp_path / "elsewhere").rename(tmp_path / "state")
+
+    assert set(memory.read_ledger(["letter-1"]).entries) == {"letter-1"}
+
+
 def _is_no_state(file):
     file.write_text("something else")
 
