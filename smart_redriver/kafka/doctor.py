@@ -156,6 +156,7 @@ def examine(place: KafkaTopics, log: Log, cluster: Administration) -> Iterator[F
             yield _consumers(place, log, topic)
     if place.dead_letters in partitions:
         yield _position(place, log)
+        yield from _states(place, log)
 
 
 def _no_topic(place: KafkaTopics, topic: str, failed: CallFailed) -> Finding:
@@ -334,6 +335,19 @@ def _position(place: KafkaTopics, log: Log) -> Finding:
         f"No record of {place.dead_letters} was forgotten before it was read.",
         f"{lost:,} records of {place.dead_letters} were forgotten before they were dealt with.",
         f"Keep {place.dead_letters} for longer, and the process running.",
+    )
+
+
+def _states(place: KafkaTopics, log: Log) -> Iterator[Finding]:
+    """Whether a process would notice another state, which it does by the notes with commits."""
+    if not log.committed(place.group, place.dead_letters):
+        return
+    if log.notes(place.group, place.dead_letters):
+        yield good(f"Commits of {place.group} name their state.")
+        return
+    yield unknown(
+        f"No commit of {place.group} names its state: a second process with another state would not be noticed.",
+        "If the process has committed, the broker keeps no metadata with offsets: see yourself that one process runs.",
     )
 
 

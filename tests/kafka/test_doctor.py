@@ -62,7 +62,9 @@ def bench():
 @pytest.fixture
 def desk(tmp_path, monkeypatch):
     monkeypatch.setattr("smart_redriver.kafka.doctor.KafkaAdministration", lambda *_: Cluster())
-    return KafkaDesk(Bench(), tmp_path)
+    bench = Bench()
+    bench.state = "mine"
+    return KafkaDesk(bench, tmp_path)
 
 
 def found(bench, cluster, level=Level.WRONG):
@@ -157,6 +159,19 @@ def test_a_group_that_has_committed_nothing_is_told():
     (told,) = found(bench, Cluster(), Level.UNKNOWN)
 
     assert "nobody has committed nothing of orders" in told
+
+
+def test_a_broker_that_drops_the_notes_of_commits_is_told(bench):
+    """As Tansu does: the log never said there that two states were at work."""
+    bench.state = "mine"
+    bench.live()
+    assert not found(bench, Cluster(), Level.UNKNOWN)
+
+    for one, offset in bench.log.committed(bench.place.group, "orders.DLT").items():
+        bench.log.commit(bench.place.group, {one: offset})
+
+    (told,) = found(bench, Cluster(), Level.UNKNOWN)
+    assert told.startswith("No commit of redrive-orders names its state")
 
 
 #: Words of deployments on AWS.
