@@ -30,6 +30,8 @@ from smart_redriver.kafka.sqlite import TABLE, SqliteTable
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
+    from smart_redriver.kafka.engine.records import Log
+
 #: An invocation ends by itself within this time. If the process dies, its lease lasts as long.
 LONGEST_VISIT = timedelta(minutes=2)
 
@@ -66,7 +68,13 @@ class Configuration:
             return None
         return SqliteTable.open(self.file, time.time, is_made=is_made)
 
-    def run(self, journal: Journal, pause: Callable[[float], None], account: Account) -> None:
+    def run(
+        self,
+        journal: Journal,
+        pause: Callable[[float], None],
+        is_asked_to_end: Callable[[], bool],
+        account: Account,
+    ) -> None:
         """See `ProcessFile`."""
         from smart_redriver.kafka.engine.client import KafkaLog
 
@@ -81,9 +89,10 @@ class Configuration:
                 names_within=deployment.names_within,
                 letters_within=deployment.letters_within,
             )
-            log = KafkaLog(topics, account)
+            cluster = KafkaLog(topics, account)
+            log: Any = EndingLog(cluster, is_asked_to_end)
             name = state.identity() if state is not None else deployment.table_name
-            connection = DeadLetterTopic(log, topics, _now, log.close, state=name)
+            connection = DeadLetterTopic(log, topics, _now, cluster.close, state=name)
             closing.callback(connection.close)
             journal("process.started", name=topics.name, dead_letters=topics.dead_letters)
             Process(
@@ -189,6 +198,33 @@ def _state(state: Mapping[str, Any], faults: list[Fault]) -> tuple[Path | None, 
         faults.append(Fault(setting="state", seen=dict(state) or None, accepted=accepted))
         return None, None
     return (Path(file), None) if file else (None, table)
+
+
+class EndingLog:
+    """A log of a process that may be asked to end. Once a call has no answer then, each further one fails at once.
+
+    Otherwise the process would wait for each call of its pass. To the pass, it is a cluster that has gone.
+    """
+
+    def __init__(self, log: Log, is_asked_to_end: Callable[[], bool]) -> None:
+        self._log = log
+        self._is_asked_to_end = is_asked_to_end
+        self._last: CallFailed | None = None
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        act = getattr(self._log, name)
+
+        def call(*given: Any) -> Any:
+            if (last := self._last) is not None:
+                raise CallFailed(last.call, last.code, last.detail)
+            try:
+                return act(*given)
+            except CallFailed as failed:
+                if failed.code == "NoAnswer" and self._is_asked_to_end():
+                    self._last = failed
+                raise
+
+        return call
 
 
 class Process:

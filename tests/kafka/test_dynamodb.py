@@ -78,7 +78,7 @@ def test_the_process_keeps_its_state_there_and_the_command_finds_it(table, tmp_p
 
         configuration = session.each_queue()[0].place.process
         assert isinstance(configuration, Configuration)
-        configuration.run(tell, pause, session.aws.beside_no_file())
+        configuration.run(tell, pause, lambda: False, session.aws.beside_no_file())
         snapshot = take_snapshot(session)
 
     assert Counter(bench.done) == Counter(b"m%d" % n for n in range(12))

@@ -20,7 +20,7 @@ from smart_redriver.engine.model.circuit import Lease
 from smart_redriver.engine.passes.circuit_keeper import ask_for_next_turn
 from smart_redriver.kafka.engine.connection import DeadLetterTopic
 from smart_redriver.kafka.engine.place import KafkaTopics
-from smart_redriver.kafka.process import Configuration, Process, ToldOnce
+from smart_redriver.kafka.process import Configuration, EndingLog, Process, ToldOnce
 from smart_redriver.kafka.sqlite import SqliteTable
 from smart_redriver.oncall.cli import app
 from smart_redriver.oncall.deployment.beside import read_file
@@ -361,6 +361,41 @@ def test_a_broker_that_is_gone_for_minutes_costs_nothing_but_time(life):
     assert Counter(bench.done) == Counter(b"m%d" % n for n in range(10))
     assert not bench.waiting
     assert "call.failed" in life.events
+
+
+class Silent:
+    """A cluster that leaves each question unanswered for twenty seconds."""
+
+    def __init__(self, clock) -> None:
+        self._clock = clock
+        self.asked = 0
+
+    def __getattr__(self, name):
+        def call(*_):
+            self.asked += 1
+            self._clock.advance(20)
+            raise CallFailed(name, "NoAnswer", "no broker")
+
+        return call
+
+
+@pytest.mark.parametrize("asked_after", [1, 2, 3])
+def test_a_process_that_is_asked_to_end_waits_for_one_more_answer_at_most(life, asked_after):
+    """It took a minute and a half without a broker, longer than what stops processes waits."""
+    silent = Silent(life.bench.clock)
+
+    life.run(0, log=EndingLog(silent, lambda: silent.asked >= asked_after))
+
+    assert silent.asked == asked_after
+    assert life.events[-1] == "process.stopped"
+
+
+def test_a_process_that_is_asked_to_end_ends_its_pass_if_brokers_answer(life):
+    life.bench.die("a", "b")
+
+    life.run(0, log=EndingLog(life.bench.log, lambda: True))
+
+    assert life.events.count("letter.redriven") == 2
 
 
 def test_the_file_says_where_and_how(tmp_path):

@@ -92,7 +92,11 @@ class ProcessFile(Protocol):
         ...
 
     def run(
-        self, journal: Callable[..., None], pause: Callable[[float], None], account: Any
+        self,
+        journal: Callable[..., None],
+        pause: Callable[[float], None],
+        is_asked_to_end: Callable[[], bool],
+        account: Any,
     ) -> None:
         """Run passes until `pause` raises Stopped. `account` is AWS as the caller is logged in there.
 

@@ -98,7 +98,7 @@ def run_forever(session: Session, file: Path) -> Exit:
                 raise Stopped
 
         try:
-            process.run(tell, pause, session.aws.beside_no_file())
+            process.run(tell, pause, is_to_end.is_set, session.aws.beside_no_file())
         except CallFailed as failed:
             if failed.call != OPEN_STATE:
                 raise
