@@ -119,6 +119,35 @@ def test_of_headers_that_were_added_again_the_last_counts(shape):
     assert (death.partition, death.offset) == (4, 99)
 
 
+#: Headers that producers use, too.
+SHARED = (
+    ("x-attempts", b"5"),
+    ("x-attempt-count", b"5"),
+    ("x-retry-count", b"5"),
+    ("x-consumer-group", b"shop"),
+    ("x-error-class", b"E"),
+    ("x-error-message", b"it broke"),
+    ("x-error-stacktrace", b"at A"),
+)
+
+
+def test_a_producers_own_headers_stay_though_a_consumer_may_add_some_of_these_names():
+    """They were dropped from the redriven message. A consumer appends its own to those that it read."""
+    message = message_of(record((*OWN, *SHARED, *X_ORIGINAL)))
+
+    assert message.headers == (*OWN, *SHARED)
+
+
+def test_a_consumers_count_of_attempts_does_not_come_back_beside_the_producers():
+    """The consumer would take the redriven message for one at its last attempt."""
+    behind = tuple((name, b"9") for name, _ in SHARED)
+
+    message = message_of(record((*OWN, *SHARED, *X_ORIGINAL, *behind)))
+
+    assert message.headers == (*OWN, *SHARED)
+    assert message.death.attempts == 9
+
+
 #: JSON that is another text once it was read and written: by its numbers, its names, its blanks.
 AS_WRITTEN = (
     b'{"n": 12345678901234567890, "x": 1.10, "y": 1e400, "z": [0.1000000000000000055511151231257827],'

@@ -15,7 +15,7 @@ import base64
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -80,13 +80,26 @@ class _Shape:
     """The names that one library uses, by the field of `Death`. The first existing one of several names counts.
 
     `added`: other headers that it adds, as whole names or, with a hyphen or dot at the end, as beginnings.
+    `shared`: those of `names` that producers use, too. A consumer appends to the headers that it read, so they are
+    added if they stand behind one that is the library's alone.
     """
 
     names: Mapping[str, tuple[str, ...]]
     added: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
 
-    def adds(self, name: str) -> bool:
-        whole = {one for some in self.names.values() for one in some}
+    def removed_from(self, headers: Sequence[Header]) -> tuple[Header, ...]:
+        """The headers without those that the library added."""
+        own = [self._is_its_own(name) for name, _ in headers]
+        first = own.index(True)  # there is one: the topic's
+        return tuple(
+            one
+            for number, one in enumerate(headers)
+            if not own[number] and not (number > first and one[0] in self.shared)
+        )
+
+    def _is_its_own(self, name: str) -> bool:
+        whole = {one for some in self.names.values() for one in some if one not in self.shared}
         return name in whole or any(
             name.startswith(one) if one[-1] in "-." else name == one for one in self.added
         )
@@ -142,6 +155,15 @@ _SHAPES = (
             "group": ("x-original-group", "x-consumer-group"),
         },
         added=("x-original-timestamp", "x-original-timestamp-type"),
+        shared=(
+            "x-error-class",
+            "x-error-message",
+            "x-error-stacktrace",
+            "x-attempt-count",
+            "x-retry-count",
+            "x-attempts",
+            "x-consumer-group",
+        ),
     ),
 )
 
@@ -157,7 +179,7 @@ def message_of(record: NewRecord) -> Message:
             return Message(
                 key=record.key,
                 value=record.value,
-                headers=tuple(one for one in record.headers if not shape.adds(one[0])),
+                headers=shape.removed_from(record.headers),
                 death=_death(shape, last),
             )
     return _unwrapped(record) or _as_it_is(record)
