@@ -244,6 +244,17 @@ def test_an_envelope_whose_message_can_not_be_sent_as_it_was_is_incomplete(fault
     assert letter.unfit.value == "INCOMPLETE"
 
 
+@pytest.mark.parametrize("topic", ['["orders"]', '{"name": "orders"}', "7", "null", '"or ders"'])
+def test_an_envelope_that_does_not_name_a_topic_is_incomplete(topic):
+    """The consumer got the envelope itself."""
+    value = f'{{"original_topic": {topic}, "error_class": "E", "payload": 1}}'.encode()
+
+    letter = dead(read(value=value)).letter
+
+    assert letter.unfit is not None
+    assert letter.unfit.value == "INCOMPLETE"
+
+
 def test_a_key_that_is_no_text_is_the_records_if_it_says_the_same():
     value = b'{"original_topic": "orders", "error_class": "E", "payload": 1, "original_key": 7}'
 
@@ -259,7 +270,6 @@ def test_a_key_that_is_no_text_is_the_records_if_it_says_the_same():
         b'{"original_topic": "orders", "error_class": "E", "payload": 1',
         b'{"original_topic": "orders", "error_class": "E", "payload": 1,}',
         b'{"original_topic": "orders", "error_class": "E", 7: 1}',
-        b'{"original_topic": "or ders", "error_class": "E", "payload": 1}',
         b'{"message": {"original_topic": "orders", "error_class": "E", "payload": 1}}',
         b'["original_topic", "error_class"]',
     ],

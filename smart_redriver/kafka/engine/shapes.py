@@ -203,8 +203,12 @@ def _death(shape: _Shape, last: Mapping[str, bytes | None]) -> Death:
 
 
 def _topic(value: bytes | None) -> str | None:
-    text = _text(value)
-    return text if text is not None and TOPIC.fullmatch(text) else None
+    return _legal(_text(value))
+
+
+def _legal(topic: object) -> str | None:
+    """The name if a topic can have it; else None."""
+    return topic if isinstance(topic, str) and TOPIC.fullmatch(topic) else None
 
 
 def _text(value: bytes | None) -> str | None:
@@ -234,6 +238,7 @@ def _unwrapped(record: NewRecord) -> Message | None:
     if envelope is None:
         return None
     told = envelope.fields
+    topic = _legal(told["original_topic"])
     try:
         message = replace(
             bare,
@@ -243,8 +248,10 @@ def _unwrapped(record: NewRecord) -> Message | None:
         )
     except ValueError:
         message = replace(bare, is_whole=False)
+    if topic is None:
+        message = replace(bare, is_whole=False)
     death = Death(
-        topic=told["original_topic"],
+        topic=topic,
         partition=_whole(told.get("original_partition")),
         offset=_whole(told.get("original_offset")),
         failed_at=_moment(told.get("failed_at")),
@@ -296,10 +303,8 @@ def _envelope(value: bytes) -> _Envelope | None:
 
 
 def _tell_of_death(fields: Mapping[str, Any]) -> bool:
-    """Whether fields name the topic of a message, and how it failed there."""
-    topic = fields.get("original_topic")
-    names_topic = isinstance(topic, str) and TOPIC.fullmatch(topic) is not None
-    return names_topic and ("attempt_count" in fields or "error_class" in fields)
+    """Whether there are fields for the topic of a message, and for how it failed there."""
+    return "original_topic" in fields and ("attempt_count" in fields or "error_class" in fields)
 
 
 def _members(text: str) -> Iterator[tuple[str, Any, str]]:
