@@ -23,7 +23,7 @@ from smart_redriver.engine.passes.redrive_pass import Rhythm, run_invocation
 from smart_redriver.engine.report import Outcome, Report
 from smart_redriver.kafka.engine.connection import DeadLetterTopic
 from smart_redriver.kafka.engine.credentials import Account
-from smart_redriver.kafka.engine.place import KafkaTopics
+from smart_redriver.kafka.engine.place import HIDDEN, KafkaTopics
 from smart_redriver.kafka.engine.shelf import MOST_LETTERS
 from smart_redriver.kafka.sqlite import TABLE, SqliteTable
 
@@ -102,17 +102,16 @@ class Configuration:
     @classmethod
     def read(cls, tables: Mapping[str, Any]) -> Self:
         """Raises SettingsError listing every fault."""
-        # A table at a wrong place may hold a password.
         faults = [
             Fault(
                 setting=name,
-                seen=type(tables[name]).__name__,
+                seen=HIDDEN,
                 accepted=f"the tables {', '.join(_TABLES)}",
             )
             for name in sorted(tables.keys() - set(_TABLES))
         ]
         faults += [
-            Fault(setting=name, seen=type(tables[name]).__name__, accepted=f"one table, [{name}]")
+            Fault(setting=name, seen=HIDDEN, accepted=f"one table, [{name}]")
             for name in _TABLES
             if not isinstance(tables.get(name, {}), dict)
         ]

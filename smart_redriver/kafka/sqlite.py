@@ -192,6 +192,8 @@ def _why_not_opened(file: Path, error: Exception, *, is_made: bool) -> str:
             f"The folder {file.parent} of the state is not there. Make it, on a disk that stays, for the user that "
             "runs the process."
         )
+    if os.path.isdir(file):  # noqa: PTH112
+        return f"The state {file} is a folder. Name a file in it."
     if not is_made and not os.path.exists(file):  # noqa: PTH110
         return (
             f"The state {file} is not there. The process makes it when it first runs: see that it has, and that this "

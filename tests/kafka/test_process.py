@@ -415,6 +415,7 @@ def test_the_file_says_where_and_how(tmp_path):
         ({}, {"name", "servers", "consumer_group", "topics", "dead_letters", "state"}),
         ({"kafka": KAFKA, "state": STATE, "kafak": {}}, {"kafak"}),
         ({"kafka": KAFKA | {"topics": ["orders.DLT"]}, "state": STATE}, {"dead_letters"}),
+        ({"kafka": KAFKA | {"topics": ["orders", "orders"]}, "state": STATE}, {"topics"}),
         ({"kafka": KAFKA | {"parked": "orders"}, "state": STATE}, {"parked"}),
         ({"kafka": KAFKA | {"held": ".."}, "state": STATE}, {"held"}),
         ({"kafka": KAFKA | {"servers": "broker"}, "state": STATE}, {"servers"}),
@@ -479,6 +480,20 @@ def test_a_password_is_in_no_fault():
         with pytest.raises(SettingsError) as error:
             Configuration.read({"state": STATE, **told})
         assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"kafka": KAFKA | {"dead_leters": "x"}},
+        {"kafka": KAFKA, "setings": {}},
+        {"kafka": KAFKA, "settings": []},
+    ],
+)
+def test_a_value_at_a_wrong_place_is_said_to_be_hidden(told):
+    """`saw 'str'` was taken for the value."""
+    with pytest.raises(SettingsError, match="saw a value that is not shown"):
+        Configuration.read({"state": STATE, **told})
 
 
 @pytest.mark.parametrize(

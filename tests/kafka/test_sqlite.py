@@ -230,7 +230,7 @@ def _is_no_state(file):
         ("no folder/state", None, True, "The folder {folder}/no folder of the state is not there."),
         ("no folder/state", None, False, "The folder {folder}/no folder of the state"),
         ("state", None, False, "The state {folder}/state is not there. The process makes it"),
-        ("state", Path.mkdir, True, "The state {folder}/state can't be opened (unable"),
+        ("state", Path.mkdir, True, "The state {folder}/state is a folder. Name a file in it"),
         ("state", _is_no_state, False, "can't be opened (file is not a database)"),
     ],
 )

@@ -175,6 +175,15 @@ class KafkaTopics:
         return place
 
 
+class _Hidden:
+    def __repr__(self) -> str:
+        return "a value that is not shown, because it may be a password"
+
+
+#: What a fault shows for a value at a wrong place.
+HIDDEN = _Hidden()
+
+
 class _Reader:
     """Reads one table and collects its faults."""
 
@@ -203,7 +212,9 @@ class _Reader:
     def topics(self) -> tuple[str, ...]:
         value = self._table.get("topics")
         if isinstance(value, list) and value and all(map(_is_topic, value)):
-            return tuple(dict.fromkeys(value))
+            if len(set(value)) == len(value):
+                return tuple(value)
+            return self._fault("topics", value, "a list that names each topic once", ("",))
         return self._fault("topics", value, f"a list of topics, each {_TOPIC_NAME}", ("",))
 
     def order(self) -> Order:
@@ -226,8 +237,7 @@ class _Reader:
     def client(self) -> dict[str, str]:
         value = self._table.get("client", {})
         if not isinstance(value, dict):
-            seen = type(value).__name__  # it may hold a password
-            return self._fault("client", seen, "a table of librdkafka's settings", {})
+            return self._fault("client", HIDDEN, "a table of librdkafka's settings", {})
         if ours := sorted(OURS & value.keys()):
             return self._fault("client", ", ".join(ours), "none that the re-driver sets itself", {})
         # Of a list or table, and of a callback of the Python client, text would be made. A value may be a password.
@@ -244,8 +254,7 @@ class _Reader:
         known = {one.name for one in fields(KafkaTopics)} - {"time_to_fail"}
         for name in sorted(self._table.keys() - known - {"time_to_fail_seconds"}):
             # A setting of librdkafka may have come here, such as a password.
-            seen = type(self._table[name]).__name__
-            self._fault(name, seen, "nothing: there is no such setting", None)
+            self._fault(name, HIDDEN, "nothing: there is no such setting", None)
 
     def _fault(self, name: str, seen: object, accepted: str, instead: T) -> T:
         self.faults.append(Fault(setting=name, seen=seen, accepted=accepted))
