@@ -231,6 +231,22 @@ def test_causes_are_counted_by_what_records_tell(desk, bench):
     assert (cause["cause"], cause["letters"]) == ("Boom", 2)
 
 
+def test_a_plan_tells_that_a_letter_goes_without_metadata_if_there_is_no_room(tmp_path):
+    bench = Bench(max_message_bytes=1_000)
+    desk = KafkaDesk(bench, tmp_path)
+    desk.file.write_text(
+        desk.file.read_text().replace("[state]", "max_message_bytes = 1000\n\n[state]")
+    )
+    bench.die("x" * 300)
+
+    ran = desk("replay", "--all", "--from-dlq", "--yes", "--even-though-paused")
+
+    *_, sent = bench.log.in_topic("orders")
+    assert sent.value == b"x" * 300
+    assert "RedriveTrail" not in dict(sent.headers)
+    assert "Each keeps its metadata if there is room for it, and starts without" in ran.said
+
+
 @pytest.mark.parametrize("out_of", ["DLQ", "parking lot"])
 def test_a_replay_sends_each_once_with_its_key_and_headers(desk, bench, out_of):
     if out_of == "DLQ":

@@ -378,7 +378,7 @@ def _tell_plan(session: Session, request: RewriteRequest, trial: Trial) -> None:
         say(line)
     if not request.choice.filter.is_empty:
         say(f"Only those {request.choice.filter.in_words()}.")
-    say("Each keeps its metadata and starts without strikes.")
+    say("Each keeps its metadata if there is room for it, and starts without strikes.")
     tell_order(session, from_dlq=request.from_dlq)
 
 

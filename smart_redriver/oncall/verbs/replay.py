@@ -186,7 +186,7 @@ def _tell_plan(session: Session, request: ReplayRequest, selection: Selection, r
     tell_selection(session, request.choice, selection)
     if request.validate:
         say(f"Each body is given to `{request.validate}` first; those it refuses stay.")
-    say("Each keeps its metadata and starts without strikes.")
+    say("Each keeps its metadata if there is room for it, and starts without strikes.")
     tell_order(session, from_dlq=request.from_dlq)
     if request.from_dlq:
         say(
