@@ -36,7 +36,7 @@ def server() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="session")
 def own() -> Iterator[PostgresServer]:
-    """One without our role, which each world makes and drops."""
+    """One without our role until a world makes it."""
     with running_postgres() as running:
         yield running
 
