@@ -41,6 +41,9 @@ TICK = 1.0
 #: While redriven messages are out, a pass is due this soon after the last. A look costs a few calls to the broker.
 WHILE_OUT = timedelta(seconds=5)
 
+#: So often the process reads whether a person has given an order: a pass by the schedule may be minutes away.
+ORDERS_EVERY = timedelta(seconds=10)
+
 #: Tables that the file may hold.
 _TABLES = ("kafka", "state", "settings")
 #: Settings that a process can't follow: it makes no queue, and no event reaches it.
@@ -248,6 +251,9 @@ class Process:
         self._rhythm = Rhythm()
         self._looked_at: datetime | None = None
         self._gives_way_until: datetime | None = None
+        self._topics: tuple[str, ...] = ()
+        self._ordered: list[object] | None = []
+        self._asked_at: datetime | None = None
         self._has_told_what_it_found = False
         self._owner = str(uuid4())
 
@@ -267,7 +273,22 @@ class Process:
             return False
         if self._looked_at is not None and self._connection.awaits_outcomes:
             return now >= self._looked_at + WHILE_OUT
-        return self._rhythm.is_due(now)
+        return self._rhythm.is_due(now) or self._has_orders(now)
+
+    def _has_orders(self, now: datetime) -> bool:
+        """Whether a person has paused, resumed, drained, closed or opened since the last pass."""
+        if self._asked_at is not None and now < self._asked_at + ORDERS_EVERY:
+            return False
+        return self._orders(now) != self._ordered
+
+    def _orders(self, now: datetime) -> list[object] | None:
+        """What a command may change, by topic; None if the state can't be read, as the next pass will say, too."""
+        self._asked_at = now
+        try:
+            circuits = [self._memory.of(name).load_circuit() for name in self._topics]
+        except CallFailed:
+            return None
+        return [one and (one.orders, one.state) for one in circuits]
 
     def _tell_what_it_found(self) -> None:
         """Log it once, before the first letter goes. Try again later if that fails."""
@@ -298,6 +319,7 @@ class Process:
             owner=self._owner,
             workers=self._connection.workers,
         )
+        self._topics = tuple(one.name for one in tools.sources)
         deadline = self._clock() + LONGEST_VISIT
         passes = run_invocation(tools, self._settings, deadline=deadline, pause=self._pause)
         with closing(passes):  # which gives the lease back
@@ -306,6 +328,7 @@ class Process:
                 self._rhythm.looked(report, now)
                 self._connection.after_pass(tools, {})
                 self._tell(report, now)
+                self._ordered = self._orders(now)
                 if self._is_asked_to_give_way(tools):
                     self._gives_way_until = self._clock() + GIVES_WAY_FOR
                     break

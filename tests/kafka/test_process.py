@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +17,7 @@ from smart_redriver.engine.config.backends import Stopped
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import CallFailed, SettingsError
-from smart_redriver.engine.model.circuit import Lease
+from smart_redriver.engine.model.circuit import Circuit, Lease, Orders
 from smart_redriver.engine.passes.circuit_keeper import ask_for_next_turn
 from smart_redriver.kafka.engine.connection import DeadLetterTopic
 from smart_redriver.kafka.engine.place import KafkaTopics
@@ -343,6 +344,43 @@ def test_a_person_who_waits_gets_the_lease_after_the_pass_at_work(life):
     assert len(person.waited) > 5
     assert max(person.waited) <= 15
     assert Counter(life.bench.done) == Counter(b"m%d" % n for n in range(300))
+
+
+def orders(life, given):
+    """Give each of these orders at its second."""
+    began, waiting = life.bench.clock.now(), dict(given)
+
+    def meanwhile(store):
+        passed = (life.bench.clock.now() - began).total_seconds()
+        for second in [second for second in waiting if second <= passed]:
+            circuit = store.load_circuit() or Circuit(queue="orders", window=20, changed_at=began)
+            assert store.save_circuit(replace(circuit, orders=waiting.pop(second)))
+
+    life.meanwhile = meanwhile
+
+
+def test_letters_go_within_seconds_after_a_person_resumes(life):
+    """The process looked again only by its schedule: `redrive drain` expired without a pass."""
+    orders(life, {5: Orders(is_paused=True), 100: Orders()})
+    life.run(30)
+    life.bench.die(*(f"m{n}" for n in range(3)))
+
+    life.run(60)
+    assert life.bench.done == []
+    life.run(30)
+
+    assert Counter(life.bench.done) == Counter(b"m%d" % n for n in range(3))
+
+
+def test_letters_go_within_a_minute_after_a_pause_ends(life):
+    began = life.bench.clock.now()
+    orders(life, {5: Orders(is_paused=True, paused_until=began + timedelta(seconds=60))})
+    life.run(30)
+    life.bench.die("m")
+
+    life.run(100)
+
+    assert life.bench.done == [b"m"]
 
 
 def test_a_broker_that_is_gone_for_minutes_costs_nothing_but_time(life):

@@ -141,12 +141,16 @@ def _next_canary_of_a_cause(state: PassState) -> datetime | None:
 
 
 def _idle(state: PassState, now: datetime) -> int:
-    """Return the time of the next look at an idle queue: by its schedule, or sooner if letters may be near expiry."""
+    """Return the time of the next look at an idle queue: by its schedule, or sooner if letters may be near expiry, or
+    if a pause ends.
+    """
     by_schedule = 60 * state.settings.schedule_minutes
-    sweep_at = guard.next_sweep_at(state)
-    if sweep_at is None:
+    orders = state.contexts[0].circuit.orders
+    pause_ends = orders.paused_until if orders.pauses(now) else None
+    moments = [at for at in (guard.next_sweep_at(state), pause_ends) if at is not None]
+    if not moments:
         return by_schedule
-    return min(by_schedule, max(BUSY_SECONDS, int((sweep_at - now).total_seconds())))
+    return min(by_schedule, max(BUSY_SECONDS, int((min(moments) - now).total_seconds())))
 
 
 def _is_busy(state: PassState, now: datetime) -> bool:
