@@ -611,7 +611,7 @@ def _silent(seen: Seen) -> Headline | None:
         return Headline(
             topic=Topic.STARTING,
             colour=Colour.NONE,
-            text=f"{out}, and their outcome is not due yet. {_waiting(seen)}",
+            text=f"{out}, and {'its' if seen.out == 1 else 'their'} outcome is not due yet. {_waiting(seen)}",
             waits_for=awaited,
             until=seen.out_until,
         )

@@ -166,6 +166,12 @@ SENTENCES = [
         "The outcome of those that are out is awaited, until 02:34 at the latest.",
     ),
     (
+        replace(SILENT, out=1, out_since=NOW - minutes(2)),
+        Colour.NONE,
+        "1 letter is out since 02:28, and its outcome is not due yet. 11 letters wait. "
+        "The outcome of those that are out is awaited, until 02:34 at the latest.",
+    ),
+    (
         replace(SILENT, tried=5, failed=4, since=SINCE),
         Colour.RED,
         "Consumer may be down: 0 of 5 letters succeeded since 02:03. 11 letters wait. "

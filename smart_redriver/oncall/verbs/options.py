@@ -165,4 +165,4 @@ def _parsed(option: Option, text: str) -> Any:
 def _refuse_unknown(options: Sequence[Option], given: Mapping[str, Any]) -> None:
     known = [one.name for one in options]
     if unknown := sorted(set(given) - set(known)):
-        raise Misused(f"{unknown[0]!r} is not known here; {', '.join(known) or 'nothing'} is.")
+        raise Misused(f"{unknown[0]!r} is not known here; known: {', '.join(known) or 'nothing'}.")
