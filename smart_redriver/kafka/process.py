@@ -282,7 +282,7 @@ class Process:
         return self._orders(now) != self._ordered
 
     def _orders(self, now: datetime) -> list[object] | None:
-        """What a command may change, by topic; None if the state can't be read, as the next pass will say, too."""
+        """By topic, all that commands change; None if the state can't be read, as the next pass will say, too."""
         self._asked_at = now
         try:
             circuits = [self._memory.of(name).load_circuit() for name in self._topics]
@@ -328,10 +328,10 @@ class Process:
                 self._rhythm.looked(report, now)
                 self._connection.after_pass(tools, {})
                 self._tell(report, now)
-                self._ordered = self._orders(now)
                 if self._is_asked_to_give_way(tools):
                     self._gives_way_until = self._clock() + GIVES_WAY_FOR
                     break
+            self._ordered = self._orders(self._clock())
 
     def _is_asked_to_give_way(self, tools: Tools) -> bool:
         """Whether a person's command waits for the lease. A failure is logged, and the person waits longer."""

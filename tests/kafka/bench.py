@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -22,6 +23,7 @@ from smart_redriver.engine.report import Report
 from smart_redriver.kafka.engine.connection import DeadLetterTopic
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.records import Header, NewRecord, Position
+from smart_redriver.kafka.sqlite import SqliteTable
 from tests.kafka.conftest import place_at
 
 TABLE = "state"
@@ -269,3 +271,10 @@ def die_within(call: Call, act: Act) -> Any:
         with suppress(CallFailed):
             act(**call.request)
     raise Crash(f"within {call}")
+
+
+def move_another_over(file: Path) -> None:
+    """Replace a state file by a new one, as somebody who restores or copies files does."""
+    other = file.with_name("another")
+    SqliteTable.open(other, lambda: 0.0, is_made=True).close()
+    other.replace(file)

@@ -27,7 +27,7 @@ from smart_redriver.oncall.cli import app
 from smart_redriver.oncall.deployment.beside import read_file
 from smart_redriver.oncall.terminal.exits import Misused
 from smart_redriver.oncall.verbs.run import run_forever
-from tests.kafka.bench import Bench, nameless
+from tests.kafka.bench import Bench, move_another_over, nameless
 from tests.kafka.desk import FILE
 
 KAFKA = {
@@ -138,13 +138,7 @@ def life(tmp_path):
     return Life(Bench(), tmp_path / "state.sqlite")
 
 
-def _replace(file):
-    other = file.with_name("another")
-    SqliteTable.open(other, lambda: 0.0, is_made=True).close()
-    other.replace(file)
-
-
-@pytest.mark.parametrize("lose", [Path.unlink, _replace], ids=["deleted", "replaced"])
+@pytest.mark.parametrize("lose", [Path.unlink, move_another_over], ids=["deleted", "replaced"])
 def test_a_process_that_loses_its_state_between_passes_redrives_nothing_and_says_so(life, lose):
     def work(_store):
         life.meanwhile = lambda _: None

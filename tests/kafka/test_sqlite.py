@@ -17,6 +17,7 @@ from smart_redriver.engine.model.permit import Hint
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.kafka.sqlite import TABLE, SqliteTable
 from smart_redriver.oncall.audit.trail import LINES_PER_ITEM, AuditTrail, Line
+from tests.kafka.bench import move_another_over
 
 CLOCK = VirtualClock()
 
@@ -186,13 +187,7 @@ def test_what_no_version_wrote_is_told_and_not_taken_for_nothing(tmp_path):
         memory.read_ledger(["letter-1"])
 
 
-def _move_another_over(file):
-    other = file.with_name("another")
-    SqliteTable.open(other, CLOCK.time, is_made=True).close()
-    other.replace(file)
-
-
-@pytest.mark.parametrize("lose", [Path.unlink, _move_another_over], ids=["deleted", "replaced"])
+@pytest.mark.parametrize("lose", [Path.unlink, move_another_over], ids=["deleted", "replaced"])
 def test_a_file_that_is_gone_or_another_one_is_neither_read_nor_written(tmp_path, lose):
     """A process went on with the deleted file, and a second process began a new one beside it."""
     memory = StateStore(the_file(tmp_path), TABLE, "orders")

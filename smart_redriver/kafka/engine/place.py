@@ -180,7 +180,7 @@ class _Hidden:
         return "a value that is not shown, because it may be a password"
 
 
-#: What a fault shows for a value at a wrong place.
+#: A fault shows this for a value at a wrong place.
 HIDDEN = _Hidden()
 
 

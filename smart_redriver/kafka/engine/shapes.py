@@ -16,6 +16,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -239,17 +240,15 @@ def _unwrapped(record: NewRecord) -> Message | None:
         return None
     told = envelope.fields
     topic = _legal(told["original_topic"])
-    try:
-        message = replace(
-            bare,
-            key=_key(envelope, record.key),
-            value=_payload(envelope),
-            headers=(*record.headers, *_headers_in(envelope)),
-        )
-    except ValueError:
-        message = replace(bare, is_whole=False)
-    if topic is None:
-        message = replace(bare, is_whole=False)
+    message = replace(bare, is_whole=False)
+    if topic is not None:
+        with suppress(ValueError):
+            message = replace(
+                bare,
+                key=_key(envelope, record.key),
+                value=_payload(envelope),
+                headers=(*record.headers, *_headers_in(envelope)),
+            )
     death = Death(
         topic=topic,
         partition=_whole(told.get("original_partition")),
