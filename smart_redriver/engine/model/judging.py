@@ -151,14 +151,21 @@ def _unless_by_chance(
     if evidence.unknown_of(batch) and now < known_by(batch, evidence):
         return replace(judgement, verdict=None, reason="others may have succeeded")
     in_a_row = 0 if evidence.succeeded else evidence.failed
-    for judged in reversed(circuit.judged):
-        if judged.verdict is Verdict.SUCCESS or judged.generation != circuit.generation:
-            break
-        in_a_row += judged.returned
+    in_a_row += _failed_since_success(circuit)
     if circuit.fared.chance_that_all_fail(in_a_row) <= CHANCE_OF_OUTAGE:
         return judgement
     reason = f"{judgement.reason}, as many do beside others that succeed"
     return replace(judgement, verdict=Verdict.NO_EVIDENCE, reason=reason, was_alone=True)
+
+
+def _failed_since_success(circuit: Circuit) -> int:
+    """Letters that came back since the last batch that succeeded, or since the state last changed."""
+    failed = 0
+    for judged in reversed(circuit.judged):
+        if judged.verdict is Verdict.SUCCESS or judged.generation != circuit.generation:
+            break
+        failed += judged.returned
+    return failed
 
 
 def _are_few(batch: Batch, evidence: Evidence) -> bool:

@@ -393,22 +393,7 @@ class SourceContext:
         self.keeper.change(replace(self.circuit, rate=rate))
         self.permit = self.allow(now)
         owed = owed_since(before, now) if self.waits_for_rate else None
-        if self.permit.is_apart and self.source.longest_delay:
-            self.ahead = self.source.longest_delay
-        elif rate is not None and not self.is_flowing:
-            # No look follows within seconds, see `looks_again_after`.
-            self.ahead = ahead_of_schedule(timedelta(seconds=self.circuit.up_seconds))
-        elif rate is not None and self.waits_for_rate:
-            self.ahead = ahead_at_once(
-                rate,
-                owed or now,
-                paced_until=self.circuit.paced_until,
-                # If letters failed together right after a success, their number may be the reason.
-                handful=0 if self.circuit.flaps else self.settings.initial_window,
-            )
-        elif rate is not None:
-            # Sent letters can't be called back, so they are dealt out only until the next look.
-            self.ahead = AHEAD if goes_on else AHEAD_OF_SCHEDULE
+        self.ahead = self._how_far_ahead(rate, owed or now, goes_on=goes_on)
         looks_soon = self.is_flowing and (goes_on or self.waits_for_rate)
         # With one look a minute, a pass meets more letters than it lets go: returns among them are strikes, and have
         # last chances.
@@ -428,6 +413,28 @@ class SourceContext:
         )
         # Announce no more than can go. If the pass dies, all that was announced counts as out until it is due.
         self.permit = replace(self.permit, limit=min(self.permit.limit, self.admission.room))
+
+    def _how_far_ahead(
+        self, rate: Rate | None, since: datetime, *, goes_on: bool
+    ) -> timedelta | None:
+        """How far ahead letters are dealt out, which are owed their seconds since `since`; None without a rate."""
+        if self.permit.is_apart and self.source.longest_delay:
+            return self.source.longest_delay
+        if rate is None:
+            return None
+        if not self.is_flowing:
+            # No look follows within seconds, see `looks_again_after`.
+            return ahead_of_schedule(timedelta(seconds=self.circuit.up_seconds))
+        if self.waits_for_rate:
+            return ahead_at_once(
+                rate,
+                since,
+                paced_until=self.circuit.paced_until,
+                # If letters failed together right after a success, their number may be the reason.
+                handful=0 if self.circuit.flaps else self.settings.initial_window,
+            )
+        # Sent letters can't be called back, so they are dealt out only until the next look.
+        return AHEAD if goes_on else AHEAD_OF_SCHEDULE
 
     def _awaits_suspects(self, now: datetime) -> bool:
         """Whether suspects may come, which need letters without strikes to be compared with.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -142,10 +142,8 @@ def _follow(session: Session, until: datetime, first: int, *, counted_at: dateti
     told_faults: set[str] = set()
     while not end:
         states, faults = _after_a_pass(session)
-        if new := sorted(faults - told_faults):
-            met = listed([fault.replace(":", ": ") for fault in new])
-            session.terminal.say(f"The pass met {printable(met)}. `redrive doctor` tells more.")
-            told_faults |= faults
+        _tell_faults(session, faults - told_faults)
+        told_faults |= faults
         is_flowing = State.CLOSED.value in states.values()
         was_flowing = was_flowing or is_flowing
         circuit = _in_words(states)
@@ -154,11 +152,10 @@ def _follow(session: Session, until: datetime, first: int, *, counted_at: dateti
         keeps_order = session.dead_letters.is_fifo
         gone = gone_since(circuits.values(), counted_at, keeps_order=keeps_order)
         left = facts.depth
-        before, seen = seen, worst(headlines_of(session, circuits, facts))
         progress = _progress(session.clock() - counted_at, first, left, gone)
-        is_news = before is None or seen.is_about != before.is_about
-        told = printable(seen.sentence(session.clock()))
-        session.terminal.say(f"{progress}. {told}" if is_news else progress)
+        seen = _tell_progress(
+            session, progress, worst(headlines_of(session, circuits, facts)), seen
+        )
         if not left:
             end = "The DLQ is empty; letters on their way may still return"
         elif was_flowing and not is_flowing:
@@ -174,6 +171,22 @@ def _follow(session: Session, until: datetime, first: int, *, counted_at: dateti
     if not left:
         return Exit.DONE
     return Exit.PARTLY if left < first else Exit.REFUSED
+
+
+def _tell_faults(session: Session, faults: Set[str]) -> None:
+    if faults:
+        met = listed([fault.replace(":", ": ") for fault in sorted(faults)])
+        session.terminal.say(f"The pass met {printable(met)}. `redrive doctor` tells more.")
+
+
+def _tell_progress(
+    session: Session, progress: str, headline: Headline, before: Headline | None
+) -> Headline:
+    """Tell the progress, and the headline if it is about something else than before."""
+    is_news = before is None or headline.is_about != before.is_about
+    told = printable(headline.sentence(session.clock()))
+    session.terminal.say(f"{progress}. {told}" if is_news else progress)
+    return headline
 
 
 def _after_a_pass(session: Session) -> tuple[dict[str, str], set[str]]:
