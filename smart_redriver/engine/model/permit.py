@@ -194,8 +194,8 @@ def _company(circuit: Circuit) -> tuple[int, int]:
     for one in sorted(circuit.judged, key=attrgetter("sent_at")):
         is_success = one.verdict is Verdict.SUCCESS
         if one.is_apart:
-            succeeded = is_success * max(0, one.size - one.seen_again - one.unaccounted)
-            alone += succeeded
+            succeeded = one.size - one.seen_again - one.unaccounted if is_success else 0
+            alone += max(0, succeeded)
             failures += has_failed and succeeded > 0
             has_failed = False
         elif is_success:

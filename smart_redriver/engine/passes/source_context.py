@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from operator import is_not
+from typing import Generic, TypeVar
 
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY
@@ -66,6 +68,22 @@ LATELY = 5
 Returns = Counter[tuple[int, bool]]
 
 
+T = TypeVar("T")
+
+
+class Memo(Generic[T]):
+    """The last answer to a question that a pass asks several times. It holds while all that it rests on is the same."""
+
+    def __init__(self) -> None:
+        self._known: tuple[tuple[object, ...], T] | None = None
+
+    def answer(self, rests_on: tuple[object, ...], find: Callable[[], T]) -> T:
+        """Return the answer, found anew only if one of these objects is another one."""
+        if self._known is None or any(map(is_not, self._known[0], rests_on)):
+            self._known = rests_on, find()
+        return self._known[1]
+
+
 @dataclass(kw_only=True)
 class SourceContext:
     """A source, its circuit, and what the pass knows about it and does with it. `roll` jitters the cool-down."""
@@ -89,13 +107,8 @@ class SourceContext:
     _begun: Batch | None = None
     _sendings: list[Sending] = field(default_factory=list)
     _late: Returns = field(default_factory=Counter)
-    _allowed: Permit = field(default_factory=lambda: Permit(limit=0, reason=""))
-    _allowed_by: tuple[Circuit | None, QueueMetrics | None, Hint | None, datetime | None] = (
-        None,
-        None,
-        None,
-        None,
-    )
+    _permits: Memo[Permit] = field(default_factory=Memo)
+    _rates: Memo[Rate | None] = field(default_factory=Memo)
 
     @property
     def circuit(self) -> Circuit:
@@ -195,22 +208,25 @@ class SourceContext:
         return replace(permit, limit=0, reason=reason)
 
     def _permit_of_circuit(self, now: datetime) -> Permit:
-        """The permit by circuit, metrics and hint, cached while these do not change."""
+        """The permit by circuit, metrics and hint."""
         circuit, metrics, hint = self.circuit, self.metrics, self.hint
-        past, past_metrics, past_hint, at = self._allowed_by
-        is_known = past is circuit and past_metrics is metrics and past_hint is hint
-        if not is_known or at != now:
-            self._allowed_by = circuit, metrics, hint, now
+
+        def find() -> Permit:
             our_tries = self.max_receives() * circuit.lately_judged
             live = live_outcome(metrics, circuit.last_tried_at, our_tries)
-            self._allowed = allow(circuit, self.settings, now, live, hint)
-        return self._allowed
+            return allow(circuit, self.settings, now, live, hint)
+
+        return self._permits.answer((circuit, metrics, hint, now), find)
 
     def felt(self, now: datetime) -> Rate | None:
         """Return the rate that the consumer can handle, after a look at its queue.
 
         None if there are hardly any producers' messages that could suffer, or if there is no queue to look at.
         """
+        rests_on = (self.circuit, self.facts, self.metrics, self.rulings, now)
+        return self._rates.answer(rests_on, lambda: self._felt(now))
+
+    def _felt(self, now: datetime) -> Rate | None:
         facts, circuit = self.facts, self.circuit
         if facts is None or self.source.settles_at_once:
             return circuit.rate
