@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.kafka.engine.place import KafkaTopics
+from smart_redriver.kafka.engine.records import GONE
 from smart_redriver.kafka.oncall.topics import Clusters
 from smart_redriver.kafka.process import Configuration
 from smart_redriver.oncall.doctor.checkup import Check
@@ -25,7 +26,6 @@ from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.words import ago, span
 
 if TYPE_CHECKING:
-    from smart_redriver.kafka.engine.credentials import Account
     from smart_redriver.kafka.engine.records import Log
     from smart_redriver.oncall.deployment.session import Session
 
@@ -34,9 +34,6 @@ LEAST_RETENTION = timedelta(hours=24)
 
 #: Redrive metadata, a note on a held letter and their names take less.
 _OUR_HEADERS = 1_024
-
-_PATIENCE = 20.0
-_MISSING = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"})
 
 
 class Administration(Protocol):
@@ -55,76 +52,6 @@ class Administration(Protocol):
         ...
 
 
-class KafkaAdministration:
-    """See `Administration`, over confluent-kafka."""
-
-    def __init__(self, place: KafkaTopics, account: Account) -> None:
-        from confluent_kafka.admin import AdminClient
-
-        from smart_redriver.kafka.engine.credentials import client_settings
-
-        self._client = AdminClient(
-            {
-                **place.client,
-                **client_settings(place, account),
-                "bootstrap.servers": place.servers,
-                "log_level": 0,
-            }
-        )
-
-    def settings(self, topic: str) -> Mapping[str, str]:
-        """See `Administration`."""
-        from confluent_kafka.admin import (  # type: ignore[attr-defined]
-            ConfigResource,
-            ResourceType,
-        )
-
-        asked = [ConfigResource(ResourceType.TOPIC, topic)]
-        entries = _answer("DescribeConfigs", lambda: self._client.describe_configs(asked))
-        return {name: one.value for name, one in entries.items() if one.value is not None}
-
-    def rights_on_topic(self, topic: str) -> frozenset[str] | None:
-        """See `Administration`."""
-        from confluent_kafka import TopicCollection
-
-        described = _answer(
-            "DescribeTopics",
-            lambda: self._client.describe_topics(
-                TopicCollection([topic]), include_authorized_operations=True
-            ),
-        )
-        return _rights(described)
-
-    def rights_on_group(self, group: str) -> frozenset[str] | None:
-        """See `Administration`."""
-        described = _answer(
-            "DescribeGroups",
-            lambda: self._client.describe_consumer_groups(
-                [group], include_authorized_operations=True
-            ),
-        )
-        return _rights(described)
-
-
-def _answer(call: str, ask: Callable[[], Mapping[Any, Any]]) -> Any:
-    from confluent_kafka import KafkaException
-
-    from smart_redriver.kafka.engine.client import failed_call
-
-    try:
-        (future,) = ask().values()
-        return future.result(_PATIENCE)
-    except KafkaException as raised:
-        raise failed_call(call, raised.args[0]) from raised
-    except TimeoutError as raised:
-        raise CallFailed(call, "NoAnswer", "no broker answered in time") from raised
-
-
-def _rights(described: Any) -> frozenset[str] | None:
-    told = described.authorized_operations
-    return frozenset(one.name for one in told) if told else None
-
-
 def check_cluster(session: Session) -> Iterator[Finding]:
     """Look at brokers, topics, rights and groups. Raises CallFailed and Refused."""
     place = session.place.deployment.location
@@ -134,6 +61,8 @@ def check_cluster(session: Session) -> Iterator[Finding]:
     except Refused as silent:
         yield wrong(str(silent), "Run it again once one answers.")
         return
+    from smart_redriver.kafka.engine.client import KafkaAdministration
+
     yield from examine(place, log, KafkaAdministration(place, session.aws))
 
 
@@ -166,7 +95,7 @@ def _no_topic(place: KafkaTopics, topic: str, failed: CallFailed) -> Finding:
             "See that the servers are right and can be reached from here, and that [kafka.client] has the cluster's "
             "security.protocol and credentials.",
         )
-    if failed.code in _MISSING:
+    if failed.code in GONE:
         kept = topic in (place.held, place.parked)
         keeps = " --config retention.ms=-1 --config cleanup.policy=delete" if kept else ""
         return wrong(

@@ -61,7 +61,8 @@ def bench():
 
 @pytest.fixture
 def desk(tmp_path, monkeypatch):
-    monkeypatch.setattr("smart_redriver.kafka.doctor.KafkaAdministration", lambda *_: Cluster())
+    administration = "smart_redriver.kafka.engine.client.KafkaAdministration"
+    monkeypatch.setattr(administration, lambda *_: Cluster())
     bench = Bench()
     bench.state = "mine"
     return KafkaDesk(bench, tmp_path)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import (
     OFFSET_END,
@@ -25,12 +25,18 @@ from confluent_kafka import (
     TopicPartition,
     Uuid,
 )
-from confluent_kafka.admin import AdminClient, TopicDescription  # type: ignore[attr-defined]
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigResource,
+    ResourceType,
+    TopicDescription,
+)
 
 from smart_redriver.engine.errors import CONTENT_FAULTS, CallFailed
 from smart_redriver.kafka.engine.credentials import Account, OwnAccount, client_settings
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.records import (
+    GONE,
     UNREADABLE,
     Header,
     NewRecord,
@@ -39,6 +45,8 @@ from smart_redriver.kafka.engine.records import (
     Reading,
     Record,
 )
+
+T = TypeVar("T")
 
 #: The most seconds that a question may take.
 PATIENCE = 20.0
@@ -74,25 +82,17 @@ _NO_ANSWER = frozenset(
 _NO_TOPIC_ID = str(Uuid(0, 0))
 #: Errors of records that a producer still had when it ended.
 _PURGED = frozenset({KafkaError._PURGE_INFLIGHT, KafkaError._PURGE_QUEUE})
-#: Errors that count as refusals although librdkafka would retry: a topic that is gone does not come back by waiting.
-_GONE = frozenset(
-    {
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError._UNKNOWN_TOPIC,
-        KafkaError._UNKNOWN_PARTITION,
-    }
-)
 
 
 def failed_call(call: str, error: KafkaError, topic: str = "") -> CallFailed:
     """Return the failed call for an error of Kafka, with the name of the topic if one is given."""
-    code = error.code()
+    code, name = error.code(), error.name()
     detail = f"{topic}: {error.str()}" if topic else error.str()
-    if name := _OF_CONTENT.get(code):
-        return CallFailed(call, name, detail)
-    is_passing = code in _NO_ANSWER or error.retriable()
-    name = "NoAnswer" if is_passing and code not in _GONE else error.name()
-    return CallFailed(call, name, detail)
+    if of_content := _OF_CONTENT.get(code):
+        return CallFailed(call, of_content, detail)
+    # librdkafka would retry for a topic that is gone, but it does not come back by waiting.
+    is_passing = name not in GONE and (code in _NO_ANSWER or error.retriable())
+    return CallFailed(call, "NoAnswer" if is_passing else name, detail)
 
 
 @contextmanager
@@ -112,17 +112,24 @@ def _error_in(raised: KafkaException | SystemError) -> KafkaError:
     return error
 
 
+def _settings(place: KafkaTopics, account: Account) -> dict[str, Any]:
+    """The settings of every client of the cluster. Raises CallFailed."""
+    return {
+        **place.client,
+        **client_settings(place, account),
+        "bootstrap.servers": place.servers,
+        # The client raises what it would print, or tries again.
+        "log_level": 0,
+    }
+
+
 class KafkaLog:
     """See `Log`. Partitions are assigned, not subscribed to: the lease says who is at work, and no join is needed."""
 
     @_naming("OpenClient")
     def __init__(self, place: KafkaTopics, account: Account | None = None) -> None:
-        self._settings: dict[str, Any] = {
-            **place.client,
-            **client_settings(place, account or OwnAccount()),
-            "bootstrap.servers": place.servers,
-            # The client raises what it would print, or tries again.
-            "log_level": 0,
+        self._settings = {
+            **_settings(place, account or OwnAccount()),
             "error_cb": self._note_error,
         }
         self._last_error = ""
@@ -375,17 +382,61 @@ class KafkaLog:
         )
 
 
+class KafkaAdministration:
+    """See `Administration` in `kafka.doctor`."""
+
+    @_naming("OpenClient")
+    def __init__(self, place: KafkaTopics, account: Account) -> None:
+        self._client = AdminClient(_settings(place, account))
+
+    def settings(self, topic: str) -> Mapping[str, str]:
+        """See `Administration`."""
+        call, asked = "DescribeConfigs", ConfigResource(ResourceType.TOPIC, topic)
+        with _naming(call):
+            told = self._client.describe_configs([asked])
+        entries = _answer(call, told[asked])
+        return {name: one.value for name, one in entries.items() if one.value is not None}
+
+    def rights_on_topic(self, topic: str) -> frozenset[str] | None:
+        """See `Administration`."""
+        call, asked = "DescribeTopics", TopicCollection([topic])
+        with _naming(call):
+            told = self._client.describe_topics(asked, include_authorized_operations=True)
+        return _rights(_answer(call, told[topic]))
+
+    def rights_on_group(self, group: str) -> frozenset[str] | None:
+        """See `Administration`."""
+        call = "DescribeGroups"
+        with _naming(call):
+            told = self._client.describe_consumer_groups(
+                [group], include_authorized_operations=True
+            )
+        return _rights(_answer(call, told[group]))
+
+
+def _answer(call: str, asked: Future[T], topic: str = "") -> T:
+    """Wait for an answer to an AdminClient. Raises CallFailed."""
+    try:
+        with _naming(call, topic):
+            return asked.result(PATIENCE)
+    except TimeoutError as raised:
+        raise CallFailed(call, "NoAnswer", "no broker answered in time") from raised
+
+
+def _rights(described: Any) -> frozenset[str] | None:
+    told = described.authorized_operations
+    return frozenset(one.name for one in told) if told else None
+
+
 def _topic_id(topic: str, described: Future[TopicDescription]) -> str | None:
     """The id of a topic; None if it is gone, or of brokers that give none. Raises CallFailed."""
     try:
-        topic_id = described.result(PATIENCE).topic_id
-    except KafkaException as raised:
-        if raised.args[0].code() in _GONE:
+        topic_id = str(_answer("DescribeTopics", described, topic).topic_id)
+    except CallFailed as failed:
+        if failed.code in GONE:
             return None
-        raise failed_call("DescribeTopics", raised.args[0], topic) from raised
-    except TimeoutError as raised:
-        raise CallFailed("DescribeTopics", "NoAnswer", "no broker answered in time") from raised
-    return None if str(topic_id) == _NO_TOPIC_ID else str(topic_id)
+        raise
+    return None if topic_id == _NO_TOPIC_ID else topic_id
 
 
 def _noting(
