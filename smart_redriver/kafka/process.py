@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 from uuid import uuid4
 
 from smart_redriver.engine.aws.state_table import StateStore
@@ -24,13 +24,15 @@ from smart_redriver.engine.report import Outcome, Report
 from smart_redriver.kafka.engine.connection import DeadLetterTopic
 from smart_redriver.kafka.engine.credentials import Account
 from smart_redriver.kafka.engine.place import HIDDEN, KafkaTopics
+from smart_redriver.kafka.engine.records import Log, NewRecord, Partition, Position, Reading
 from smart_redriver.kafka.engine.shelf import MOST_LETTERS
 from smart_redriver.kafka.sqlite import TABLE, SqliteTable
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
-    from smart_redriver.kafka.engine.records import Log
+P = ParamSpec("P")
+T = TypeVar("T")
 
 #: An invocation ends by itself within this time. If the process dies, its lease lasts as long.
 LONGEST_VISIT = timedelta(minutes=2)
@@ -82,9 +84,9 @@ class Configuration:
         from smart_redriver.kafka.engine.client import KafkaLog
 
         topics, deployment = self.topics, self.deployment
-        with ExitStack() as closing:
+        with ExitStack() as stack:
             if (state := self.open_state(is_made=True)) is not None:
-                closing.callback(state.close)
+                stack.callback(state.close)
             memory = StateStore(
                 state or account.client("dynamodb"),
                 deployment.table_name,
@@ -93,10 +95,10 @@ class Configuration:
                 letters_within=deployment.letters_within,
             )
             cluster = KafkaLog(topics, account)
-            log: Any = EndingLog(cluster, is_asked_to_end)
+            log = EndingLog(cluster, is_asked_to_end)
             name = state.identity() if state is not None else deployment.table_name
             connection = DeadLetterTopic(log, topics, _now, cluster.close, state=name)
-            closing.callback(connection.close)
+            stack.callback(connection.close)
             journal("process.started", name=topics.name, dead_letters=topics.dead_letters)
             Process(
                 connection, memory, self.settings, journal=journal, clock=_now, pause=pause
@@ -213,20 +215,42 @@ class EndingLog:
         self._is_asked_to_end = is_asked_to_end
         self._last: CallFailed | None = None
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        act = getattr(self._log, name)
+    def partitions(self, topic: str) -> int:
+        return self._ask(self._log.partitions, topic)
 
-        def call(*given: Any) -> Any:
-            if (last := self._last) is not None:
-                raise CallFailed(last.call, last.code, last.detail)
-            try:
-                return act(*given)
-            except CallFailed as failed:
-                if failed.code == "NoAnswer" and self._is_asked_to_end():
-                    self._last = failed
-                raise
+    def topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
+        return self._ask(self._log.topic_ids, topics)
 
-        return call
+    def bounds(self, topic: str) -> dict[Partition, tuple[int, int]]:
+        return self._ask(self._log.bounds, topic)
+
+    def written_by(self, topic: str, at: datetime) -> int:
+        return self._ask(self._log.written_by, topic, at)
+
+    def committed(self, group: str, topic: str) -> dict[Partition, int]:
+        return self._ask(self._log.committed, group, topic)
+
+    def commit(self, group: str, offsets: Mapping[Partition, int], note: str = "") -> None:
+        return self._ask(self._log.commit, group, offsets, note)
+
+    def notes(self, group: str, topic: str) -> set[str]:
+        return self._ask(self._log.notes, group, topic)
+
+    def read(self, start: Mapping[Partition, int], limit: int) -> Reading:
+        return self._ask(self._log.read, start, limit)
+
+    def write(self, records: Sequence[NewRecord]) -> list[Position | CallFailed]:
+        return self._ask(self._log.write, records)
+
+    def _ask(self, call: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+        if (last := self._last) is not None:
+            raise CallFailed(last.call, last.code, last.detail)
+        try:
+            return call(*given, **named)
+        except CallFailed as failed:
+            if failed.code == "NoAnswer" and self._is_asked_to_end():
+                self._last = failed
+            raise
 
 
 class Process:
