@@ -66,6 +66,7 @@ class Topic(str, Enum):
     KINDS = "a cause is down"
     SUSPECTS = "letters that failed"
     STUCK = "letters that can't be parked"
+    UNREAD = "source queue that can't be read"
     NOT_KNOWN = "not known"
 
 
@@ -80,13 +81,21 @@ _KEEPS_ALL = frozenset(
         Topic.FAILING,
         Topic.SILENT,
         Topic.CROWDED,
+        Topic.UNREAD,
     }
 )
 
 
 #: These hold for all queues of a DLQ, or for none.
 _HOLD_FOR_ALL = frozenset(
-    {Topic.NOTHING_WAITS, Topic.NOT_KNOWN, Topic.NO_PASSES, Topic.MODE, Topic.PAUSED}
+    {
+        Topic.NOTHING_WAITS,
+        Topic.NOT_KNOWN,
+        Topic.UNREAD,
+        Topic.NO_PASSES,
+        Topic.MODE,
+        Topic.PAUSED,
+    }
 )
 
 
@@ -127,6 +136,7 @@ class Seen:
 
     Attributes:
         mode, passes, orders: what may keep passes from acting.
+        unread: why the source queue can't be read; empty if it can, or if that is not known. No pass goes on without.
         backlog: letters in the DLQ. `hidden`: how many of these wait for a time of their own.
         keeps_order: whether letters wait behind others of their group, which no pass counts.
         parked: letters in the parking lot, which wait for a person.
@@ -154,6 +164,7 @@ class Seen:
     mode: Mode = Mode.AUTOMATIC
     passes: Passes = Passes.RUN
     orders: Orders = Orders()
+    unread: str = ""
     backlog: int | None = None
     hidden: int = 0
     keeps_order: bool = False
@@ -252,12 +263,14 @@ def seen_of(
     lot: QueueFacts | None = None,
     orders: Orders | None = None,
     passes: Passes = Passes.RUN,
+    unread: str = "",
 ) -> Seen:
     """Gather what the circuit, the queue and people's orders show. `orders`: the DLQ's first source queue's."""
     seen = Seen(
         at=now,
         mode=settings.mode if settings else Mode.AUTOMATIC,
         passes=passes,
+        unread=unread,
         backlog=dlq.depth if dlq else None,
         hidden=dlq.hidden if dlq else 0,
         keeps_order=dlq is not None and dlq.is_fifo,
@@ -535,6 +548,17 @@ def _nothing_waits(seen: Seen) -> Headline | None:
     return Headline(topic=Topic.NOTHING_WAITS, colour=Colour.GREEN, text=text)
 
 
+def _unread(seen: Seen) -> Headline | None:
+    if not seen.unread:
+        return None
+    return Headline(
+        topic=Topic.UNREAD,
+        colour=Colour.YELLOW,
+        text=f"The source queue can't be read: {seen.unread.removesuffix('.')}. {_waiting(seen)}",
+        then="`redrive doctor` says what is missing; letters then go back by themselves.",
+    )
+
+
 def _down(seen: Seen) -> Headline | None:
     if seen.state is not State.OPEN:
         return None
@@ -782,6 +806,7 @@ _RULES: tuple[Callable[[Seen], Headline | None], ...] = (
     _paused,
     _not_known,
     _nothing_waits,
+    _unread,
     _down,
     _canary_is_out,
     _failing,

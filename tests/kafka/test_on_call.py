@@ -83,6 +83,26 @@ def test_each_command_says_that_no_process_is_at_work_and_none_that_a_schedule_i
     assert (at_work["passes"], at_work["schedule"]) == ("run", None)
 
 
+def test_a_source_topic_that_is_gone_is_told_and_no_rate_of_before(desk, bench):
+    """It said "Consumer bears about 8 a minute, drained by 00:03", with a topic that was deleted."""
+    bench.die(*(f"m{number}" for number in range(12)))
+    for _ in range(3):
+        bench.run_pass()
+        bench.work()
+        bench.clock.advance(30)
+    bench.die(*(f"n{number}" for number in range(12)))
+    bench.log.delete("orders")
+
+    report = bench.run_pass()
+    bench.memory().save_pass(report.to_json(), bench.clock.now())
+    ran = desk("status")
+
+    told = "The source queue can't be read: DescribeTopic: UNKNOWN_TOPIC_OR_PART. 12 letters wait."
+    assert report.headline == told
+    assert f"Now:         {told}" in ran.out
+    assert "Next:        nothing: the source queue can't be read" in ran.out
+
+
 @pytest.mark.parametrize("order", ["key", "none"])
 def test_what_waits_behind_letters_of_a_cause_that_is_down_waits_too(tmp_path, order):
     """With "81 of 566 letters wait", the other 485 seemed to be on their way."""

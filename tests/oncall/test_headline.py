@@ -305,6 +305,11 @@ SENTENCES = [
     ),
     (replace(WAITING, backlog=None), Colour.YELLOW, "Not known: the DLQ could not be read."),
     (
+        replace(FLOWING, unread="DescribeTopic: UNKNOWN_TOPIC_OR_PART"),
+        Colour.YELLOW,
+        "The source queue can't be read: DescribeTopic: UNKNOWN_TOPIC_OR_PART. 300 letters wait.",
+    ),
+    (
         replace(WAITING, mode=Mode.PAUSED),
         Colour.YELLOW,
         "The setting `mode` is paused: nothing is redriven. 16 letters wait.",
@@ -356,6 +361,7 @@ counts = st.integers(0, 50)
         state=st.sampled_from(State),
         mode=st.sampled_from(Mode),
         passes=st.sampled_from(Passes),
+        unread=st.sampled_from(["", "GetQueueAttributes: AccessDenied", "There is no client."]),
         backlog=st.none() | counts,
         hidden=counts,
         keeps_order=st.booleans(),
@@ -447,6 +453,7 @@ ROWS = {
     r"[\d,]+ of the last [\d,]+ letters? failed": "N of the last M letters failed while others succeeded",
     r"[\d,]+ of [\d,]+ letters? can't be parked": "N of M letters can't be parked",
     r"Not known: the DLQ could not be read": "Not known: the DLQ could not be read",
+    r"The source queue can't be read": "The source queue can't be read",
 }
 
 

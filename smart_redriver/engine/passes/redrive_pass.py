@@ -192,7 +192,8 @@ class _Pass:
             return
         for context in state.contexts:
             assess.read_queue_metrics(state, context, now)
-        self._learn_facts()
+        for context in state.contexts:
+            context.learn_facts()
         if not self._listener.has_reports and not has_work(state, now):
             self._wait(now)
             return
@@ -245,10 +246,6 @@ class _Pass:
             keeper.change(remembered)
         else:
             keeper.commit(lambda circuit: circuit.with_waiting(waiting, now))
-
-    def _learn_facts(self) -> None:
-        for context in self._state.contexts:
-            context.facts = context.source.facts()
 
     def _work(self) -> None:
         """Listen and look back, then let letters through, then look after those near expiry."""

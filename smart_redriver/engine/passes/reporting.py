@@ -79,7 +79,15 @@ def _headline(state: PassState, now: datetime) -> str:
         lot = replace(lot, visible=lot.visible + state.effects.parked.total())
     told = {
         context.source.name: headline(
-            seen_of(context.circuit, state.settings, now, dlq=dlq, lot=lot, orders=orders)
+            seen_of(
+                context.circuit,
+                state.settings,
+                now,
+                dlq=dlq,
+                lot=lot,
+                orders=orders,
+                unread=context.unread,
+            )
         )
         for context in state.contexts
     }

@@ -13,6 +13,7 @@ from operator import is_not
 from typing import Generic, TypeVar
 
 from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model import breaker, judging
@@ -86,7 +87,10 @@ class Memo(Generic[T]):
 
 @dataclass(kw_only=True)
 class SourceContext:
-    """A source, its circuit, and what the pass knows about it and does with it. `roll` jitters the cool-down."""
+    """A source, its circuit, and what the pass knows about it and does with it.
+
+    `roll` jitters the cool-down. `unread`: the failed call, if the source's facts can't be read.
+    """
 
     source: Source
     keeper: CircuitKeeper
@@ -94,6 +98,7 @@ class SourceContext:
     roll: float
     is_paused: bool = False
     facts: QueueFacts | None = None
+    unread: str = ""
     metrics: QueueMetrics | None = None
     hint: Hint | None = None
     admission: Admission | None = None
@@ -124,6 +129,14 @@ class SourceContext:
     def room(self) -> int:
         """Letters that may still be redriven in this pass."""
         return self.admission.room if self.admission else 0
+
+    def learn_facts(self) -> None:
+        """Ask for the source queue's facts. Raises CallFailed."""
+        try:
+            self.facts = self.source.facts()
+        except CallFailed as failed:
+            self.unread = f"{failed.call}: {failed.code}"
+            raise
 
     @property
     def known_facts(self) -> QueueFacts:

@@ -92,6 +92,7 @@ _OFF = {
     Passes.NOT_SCHEDULED: "nothing: the schedule is off; `redrive run` makes a pass",
     Passes.NO_PROCESS: "nothing: no process is at work",
 }
+_UNREAD = "nothing: the source queue can't be read"
 
 
 def take_snapshots(sessions: Sequence[Session]) -> list[Snapshot]:
@@ -251,17 +252,28 @@ def _sources(
     found = []
     for name, circuit in circuits.items():
         dlq: QueueFacts | None = answers["DLQ"].value
+        facts: Answer[QueueFacts] = answers.get(_queue_of(name), Answer())
+        unread = facts.fault or ""
         step, at = "", None
         if settings and circuit:
-            off = _OFF.get(passes)
+            off = _OFF.get(passes) or (unread and _UNREAD)
             step, at = (off, None) if off else next_step(settings, circuit, orders, dlq, now)
         lot: QueueFacts | None = answers["parking lot"].value
-        seen = seen_of(circuit, settings, now, dlq=dlq, lot=lot, orders=orders, passes=passes)
+        seen = seen_of(
+            circuit,
+            settings,
+            now,
+            dlq=dlq,
+            lot=lot,
+            orders=orders,
+            passes=passes,
+            unread=unread,
+        )
         found.append(
             SourceNow(
                 name=name,
                 target=session.place.target(name),
-                facts=answers[_queue_of(name)].value if _queue_of(name) in answers else None,
+                facts=facts.value,
                 circuit=circuit,
                 seen=seen if circuit else None,
                 next_step=step,
