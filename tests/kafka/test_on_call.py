@@ -793,6 +793,76 @@ def test_letters_of_a_parking_topic_that_was_created_again_are_all_there_and_can
     assert Counter(bench.done) == {b"a": 2, b"b": 2}
 
 
+def test_a_letter_that_is_parked_again_at_its_place_of_before_can_be_replayed(desk, bench):
+    """It was taken for a left-over copy and deleted: the new parking topic gave it the id that it had had before."""
+    bench.run_pass()
+    desk.park("a")
+    assert desk("replay", "--all", "--yes").code == 0
+    bench.work(lambda _: "Boom")
+    bench.create_again("orders.DLT.parked")
+    assert desk("park", "--all", "--yes", "--reason", "again").code == 0
+
+    replayed = desk("replay", "--all", "--yes")
+    bench.work()
+
+    assert "Replayed 1 letter." in replayed.out
+    assert bench.done == [b"a"]
+
+
+@pytest.mark.parametrize("to", ["parking-lot", "source"])
+@pytest.mark.parametrize("lose", ["expire", "create_again"])
+def test_letters_that_a_parking_topic_has_lost_are_imported_if_the_person_says_so(
+    desk, bench, tmp_path, to, lose
+):
+    """Those of a topic that was created again came back under ids of before, and a replay deleted them."""
+    bench.run_pass()
+    desk.park("a", "b")
+    file = tmp_path / "kept.jsonl"
+    assert desk("export", str(file)).code == 0
+    if lose == "create_again":
+        bench.create_again("orders.DLT.parked")
+    for record in bench.log.in_topic("orders.DLT.parked"):
+        bench.log.forget(record.position)
+    bench.clock.advance(60)
+
+    refused = desk("import", str(file), "--to", to, "--yes")
+    imported = desk("import", str(file), "--even-though-there", "--to", to, "--yes")
+
+    assert "Skipped 2: the ledger shows it as still there" in refused.err
+    assert (imported.code, imported.err) == (0, "")
+    if to == "parking-lot":
+        assert _status(desk)["depths"]["parked"] == 2
+        assert "Replayed 2 letters." in desk("replay", "--all", "--yes").out
+    bench.live(steps=4)
+    assert Counter(bench.done) == {b"a": 1, b"b": 1}
+
+
+def test_a_letter_that_is_there_nevertheless_is_replaced_by_its_import(desk, bench, tmp_path):
+    desk.park("a")
+    file = tmp_path / "kept.jsonl"
+    assert desk("export", str(file)).code == 0
+
+    assert desk("import", str(file), "--even-though-there", "--yes").code == 0
+    replayed = desk("replay", "--all", "--yes")
+    bench.work()
+
+    assert "Removed 1 left-over cop" in replayed.said
+    assert bench.done == [b"a"]
+    assert _status(desk)["depths"]["parked"] == 0
+
+
+def test_letters_that_their_consumer_may_have_are_never_imported(desk, bench, tmp_path):
+    desk.park("a")
+    file = tmp_path / "kept.jsonl"
+    assert desk("export", str(file)).code == 0
+    assert desk("replay", "--all", "--yes").code == 0
+
+    ran = desk("import", str(file), "--even-though-there", "--yes")
+
+    assert "Skipped 1: it was sent back, and its consumer may have it." in ran.err
+    assert _status(desk)["depths"]["parked"] == 0
+
+
 def test_a_person_who_looks_on_sees_only_what_is_in_a_parking_topic_that_was_created_again(
     desk, bench
 ):

@@ -10,7 +10,7 @@ from smart_redriver.engine.errors import CallFailed, EntryFault
 from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, Letter
 from smart_redriver.engine.messages.outgoing import Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts
-from smart_redriver.kafka.engine.letters import NO_MARKS, Marks, id_at, with_header
+from smart_redriver.kafka.engine.letters import Marks, id_at, with_header
 from smart_redriver.kafka.engine.place import KafkaTopics, Order
 from smart_redriver.kafka.engine.records import Log, NewRecord, Partition, Position, Record
 from smart_redriver.kafka.engine.shelf import PAGE, Shelf, TopicIds
@@ -239,7 +239,8 @@ class ParkingLot:
 
     def park(self, outgoing: Sequence[Outgoing]) -> Sent:
         """Write letters here, as they are in the DLQ topic and with their metadata."""
-        return deliver("ParkLetters", self._log, outgoing, self._as_parked)
+        marks = self._shelf.topic_ids.marks
+        return deliver("ParkLetters", self._log, outgoing, self._as_parked, marks)
 
     def _as_parked(self, one: Outgoing) -> NewRecord | None:
         dead = self._shelf.find(one.letter.message_id)
@@ -266,7 +267,7 @@ def deliver(
     log: Log,
     outgoing: Sequence[Outgoing],
     record_of: Callable[[Outgoing], NewRecord | None],
-    marks: Marks = NO_MARKS,
+    marks: Marks,
 ) -> Sent:
     """Write the record that each letter becomes. Raises nothing, even if `record_of` does.
 

@@ -161,7 +161,7 @@ class Topics:
             keeps_order=keeps_order,
             group=place.consumer_group,
         )
-        own_id = id_at(at, record.key, record.value)
+        own_id = id_at(at, record.key, record.value, self.topic_ids.marks)
         letter = replace(dead.letter, message_id=own_id, receipt_handle=own_id)
         return replace(dead, letter=letter, place=(at.partition.number, at.offset))
 
@@ -257,8 +257,11 @@ class PeoplesLot(PeoplesLetters):
     def park(self, outgoing: Sequence[Outgoing]) -> Sent:
         """Write letters here. Raises nothing."""
         with self._topics.lock:
-            sent = deliver("ParkLetters", self._topics.log, outgoing, self._as_parked)
-            self._topics.look_again()
+            topics = self._topics
+            sent = deliver(
+                "ParkLetters", topics.log, outgoing, self._as_parked, topics.topic_ids.marks
+            )
+            topics.look_again()
             return sent
 
     def _as_parked(self, one: Outgoing) -> NewRecord | None:
