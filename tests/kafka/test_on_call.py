@@ -374,6 +374,28 @@ def test_an_export_leaves_them_where_they_are(desk, bench, tmp_path):
     assert _status(desk)["depths"]["parked"] == 2
 
 
+@pytest.mark.parametrize("to", ["parking-lot", "source"])
+def test_an_import_says_that_letters_new_to_the_ledger_are_sent_and_a_pass_removes_them_in_the_dlq(
+    desk, bench, tmp_path, to
+):
+    bench.die("a")
+    file = tmp_path / "kept.jsonl"
+    assert desk("export", str(file), "--from-dlq").code == 0
+
+    ran = desk("import", str(file), "--to", to, "--yes")
+    twice = _status(desk)["depths"]
+    report = bench.run_pass()
+    bench.work()
+    bench.clock.advance(60)
+
+    assert "Letters that were never redriven or parked are not in the ledger" in ran.out
+    assert (ran.code, twice["dead_letters"]) == (0, 1)
+    assert twice["parked" if to == "parking-lot" else "source"] == 1
+    assert (report.discarded, report.redriven) == (1, 0)
+    assert _status(desk)["depths"]["dead_letters"] == 0
+    assert bench.done == ([] if to == "parking-lot" else [b"a"])
+
+
 def test_a_file_without_keys_is_imported(desk, bench, tmp_path):
     desk.park("a")
     file = tmp_path / "kept.jsonl"

@@ -115,6 +115,11 @@ def import_letters(session: Session, request: ImportRequest) -> Exit:
     say(
         f"Plan: send {letters(total)} of {file.path} to {where}, except those that {but} by the ledger."
     )
+    if not session.letter_store.keeps_rows:
+        say(
+            "Letters that were never redriven or parked are not in the ledger: those that are still in the DLQ are "
+            "sent, too, and the next pass removes them there."
+        )
     for kept in islice(file, SAMPLES):
         say(f"  such as {kept.letter.original_id}:")
         say(f"      {sample(kept.letter.body)}")
