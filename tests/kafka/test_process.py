@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from fakes.faults import Wire
 from smart_redriver.engine.aws.state_table import StateStore
 from smart_redriver.engine.config.backends import Stopped
 from smart_redriver.engine.config.deployment import Deployment
@@ -375,6 +376,37 @@ def test_letters_go_within_a_minute_after_a_pause_ends(life):
     life.run(100)
 
     assert life.bench.done == [b"m"]
+
+
+@pytest.mark.parametrize(("topics", "reads"), [(["orders"], 9_216), (["orders", "bills"], 18_144)])
+def test_a_day_without_letters_costs_as_many_requests_as_the_docs_say(topics, reads):
+    bench, wire = Bench(topics=topics), Wire()
+    seconds, before = 0, Counter[str]()
+
+    def pause(passed):
+        nonlocal seconds, before
+        seconds += passed
+        bench.clock.advance(passed)
+        counted = Counter(call.operation for call in wire.calls)
+        if seconds == 3_600:
+            before = counted
+        if seconds == 2 * 3_600:
+            raise Stopped
+
+    Process(
+        DeadLetterTopic(bench.log, bench.place, bench.clock.now, state="mine"),
+        bench.memory(wire),
+        Settings(),
+        journal=lambda _event, /, **_: None,
+        clock=bench.clock.now,
+        pause=pause,
+    ).run()
+
+    an_hour = Counter(call.operation for call in wire.calls) - before
+    assert {name: 24 * count for name, count in an_hour.items()} == {
+        "GetItem": reads,
+        "PutItem": 576,
+    }
 
 
 def test_a_broker_that_is_gone_for_minutes_costs_nothing_but_time(life):
