@@ -12,6 +12,7 @@ from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, RedriveMet
 from smart_redriver.kafka.engine.letters import HELD_HEADER, dead_of, id_at, place_in
 from smart_redriver.kafka.engine.records import NewRecord, Partition, Position, Record
 from smart_redriver.kafka.engine.shapes import Death, message_of
+from tests.kafka.conftest import place_at
 
 OWN = (("traceparent", b"00-1"), ("tenant", b"a"), ("tenant", b"b"), ("x-original-for", b"1.2.3.4"))
 
@@ -88,8 +89,8 @@ def read(headers=(), value=b"v", key=b"k", offset=5):
     )
 
 
-def dead(record, topics=frozenset({"orders"}), home="orders"):
-    return dead_of(record, topics, home, keeps_order=True, group="shop")
+def dead(record, *topics):
+    return dead_of(record, place_at("broker:9092", topics=list(topics or ["orders"])))
 
 
 @pytest.mark.parametrize("shape", ALL)
@@ -324,7 +325,7 @@ def test_a_letter_of_a_topic_that_is_not_listed_is_of_unknown_origin():
 def test_a_letter_that_says_nothing_goes_back_to_the_only_topic_and_to_none_of_several():
     assert dead(read()).letter.unfit is None
 
-    assert dead(read(), frozenset({"orders", "payments"}), home="").letter.unfit is not None
+    assert dead(read(), "orders", "payments").letter.unfit is not None
 
 
 def test_a_letter_goes_by_where_its_message_was_so_that_a_copy_is_known():

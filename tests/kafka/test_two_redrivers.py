@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from typing import Any
 
 import pytest
 
@@ -10,7 +9,7 @@ from fakes.dynamodb import FakeDynamoDb
 from smart_redriver.engine.model.circuit import State
 from smart_redriver.kafka.engine.letters import dead_of
 from smart_redriver.kafka.engine.records import NewRecord
-from tests.kafka.bench import GROUP, Bench
+from tests.kafka.bench import Bench
 
 LETTERS = [f"m{n}" for n in range(6)]
 
@@ -30,13 +29,8 @@ def there(here):
 
 
 def ids(bench: Bench) -> list[str]:
-    place: Any = bench.place
-    records = bench.log.in_topic(place.dead_letters)
-    topics = frozenset(place.topics)
-    return [
-        dead_of(one, topics, place.home, keeps_order=True, group=GROUP).letter.message_id
-        for one in records
-    ]
+    records = bench.log.in_topic(bench.place.dead_letters)
+    return [dead_of(one, bench.place).letter.message_id for one in records]
 
 
 def test_what_one_cluster_has_dealt_with_is_still_to_be_done_in_the_other(here, there):

@@ -11,7 +11,7 @@ from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, Letter
 from smart_redriver.engine.messages.outgoing import Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.kafka.engine.letters import Marks, id_at, with_header
-from smart_redriver.kafka.engine.place import KafkaTopics, Order
+from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.records import Log, NewRecord, Partition, Position, Record
 from smart_redriver.kafka.engine.shelf import PAGE, Shelf, TopicIds
 
@@ -56,7 +56,7 @@ def facts_of(
         max_message_size=place.max_message_bytes,
         max_receive_count=1,
         dying=dying,
-        keeps_order=place.order is Order.KEY,
+        keeps_order=place.keeps_order,
     )
 
 
@@ -82,7 +82,7 @@ class DeadLetters:
         self._place = place
         self._clock = clock
         self._copy_has_left = copy_has_left
-        self.is_fifo = place.order is Order.KEY
+        self.is_fifo = place.keeps_order
         self.name = place.dead_letters
 
     def facts(self) -> QueueFacts:
@@ -213,7 +213,7 @@ class ParkingLot:
         self._shelf = shelf
         self._place = place
         self._parked = Parked(log, place, shelf.topic_ids)
-        self.is_fifo = place.order is Order.KEY
+        self.is_fifo = place.keeps_order
         self.name = place.parked
 
     def facts(self) -> QueueFacts:

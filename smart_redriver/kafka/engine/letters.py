@@ -30,6 +30,7 @@ from smart_redriver.engine.messages.letter import (
     read_metadata,
 )
 from smart_redriver.engine.reports.outcomes import MAX_FIRST_LINE, on_one_line
+from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.records import Header, Partition, Position, Record
 from smart_redriver.kafka.engine.shapes import Death, Message, message_of
 
@@ -135,32 +136,16 @@ class Held:
         return held
 
 
-def dead_of(
-    record: Record,
-    topics: Set[str],
-    home: str,
-    *,
-    keeps_order: bool,
-    group: str,
-    marks: Marks = NO_MARKS,
-) -> Dead:
-    """Read a record as a letter. Raises nothing, whatever the record contains.
-
-    Args:
-        topics: the topics that letters may go back to. `home` is for letters that do not say where they came from, and
-            empty if that is ambiguous.
-        keeps_order: letters of one key form a group.
-        group: the consumer group whose dead letters these are.
-        marks: of topics that were created again.
-
-    """
+def dead_of(record: Record, place: KafkaTopics, marks: Marks = NO_MARKS) -> Dead:
+    """Read a record as a letter. Raises nothing, whatever the record contains."""
+    topics = frozenset(place.topics)
     note, headers = _taken_off(record.headers, HELD_HEADER)
     record = replace(record, headers=headers)
     message, text = _without_metadata(record)
     metadata, metadata_fault = _metadata(text, topics)
-    metadata, is_anothers = _as_known_to(group, metadata, message)
+    metadata, is_anothers = _as_known_to(place.consumer_group, metadata, message)
     death = message.death
-    topic = death.topic or home
+    topic = death.topic or place.home
     failed_there, lies = _failed_at(death), record.position
     held = _held(note) or Held(
         message_id=id_at(failed_there or lies, message.key, message.value, marks),
@@ -175,7 +160,7 @@ def dead_of(
         attributes=_attributes(message),
         sent_at=came_at,
         failed_at=min(_in_bounds(death.failed_at or came_at), came_at),
-        group_id=group_of(message.key, topic) if keeps_order else None,
+        group_id=group_of(message.key, topic) if place.keeps_order else None,
         source_arn=topic if topic in topics else None,
         metadata=metadata,
         metadata_fault=metadata_fault,

@@ -80,6 +80,11 @@ class KafkaTopics:
         return self.topics[0] if len(self.topics) == 1 else ""
 
     @property
+    def keeps_order(self) -> bool:
+        """Whether letters with one key wait for each other."""
+        return self.order is Order.KEY
+
+    @property
     def origin(self) -> Origin:
         """The origin of the DLQ topic's letters."""
         return Origin.KAFKA

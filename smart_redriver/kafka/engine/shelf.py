@@ -35,7 +35,7 @@ from smart_redriver.kafka.engine.letters import (
     mark_of,
     with_header,
 )
-from smart_redriver.kafka.engine.place import KafkaTopics, Order
+from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.records import Log, NewRecord, Partition, Position, Reading, Record
 
 #: Letters in memory at once. Those behind them wait in their topic. Memory holds a letter's content twice.
@@ -218,11 +218,6 @@ class Shelf:
         #: Whether the last look reached the end of both topics.
         self.has_read_all = False
 
-    @property
-    def keeps_order(self) -> bool:
-        """Whether letters with one key wait for each other."""
-        return self._place.order is Order.KEY
-
     def look(self) -> bool:
         """Read on, the retry topic first because its letters are older. Returns whether to the end. Raises CallFailed.
 
@@ -401,16 +396,7 @@ class Shelf:
         return {one: track.after for one, track in self._tracks.items() if one.topic == topic}
 
     def _dead(self, record: Record) -> Dead:
-        place = self._place
-        topics = frozenset(place.topics)
-        return dead_of(
-            record,
-            topics,
-            place.home,
-            keeps_order=self.keeps_order,
-            group=place.consumer_group,
-            marks=self.topic_ids.marks,
-        )
+        return dead_of(record, self._place, self.topic_ids.marks)
 
     def _put(self, dead: Dead) -> None:
         partition, offset = position = dead.record.position

@@ -32,7 +32,7 @@ from smart_redriver.kafka.engine.dead_letters import (
     parked_record,
 )
 from smart_redriver.kafka.engine.letters import Dead, dead_of, id_at, text_of
-from smart_redriver.kafka.engine.place import KafkaTopics, Order
+from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.records import Header, Log, NewRecord, Position, Record
 from smart_redriver.kafka.engine.shapes import Message
 from smart_redriver.kafka.engine.shelf import FEW, Shelf
@@ -152,15 +152,7 @@ class Topics:
 
     def _parked_letter(self, at: Position, record: Record) -> Dead:
         """A parked letter's id comes from its position. Its metadata says which letter it is."""
-        place = self.place
-        keeps_order = place.order is Order.KEY
-        dead = dead_of(
-            record,
-            frozenset(place.topics),
-            place.home,
-            keeps_order=keeps_order,
-            group=place.consumer_group,
-        )
+        dead = dead_of(record, self.place)
         own_id = id_at(at, record.key, record.value, self.topic_ids.marks)
         letter = replace(dead.letter, message_id=own_id, receipt_handle=own_id)
         return replace(dead, letter=letter, place=(at.partition.number, at.offset))
@@ -184,7 +176,7 @@ class PeoplesLetters:
         self._handed: set[str] = set()
         self._next: Iterator[Dead] = iter(())
         self._as_of: datetime | None = None
-        self.is_fifo = topics.place.order is Order.KEY
+        self.is_fifo = topics.place.keeps_order
 
     def facts(self) -> QueueFacts:
         """How many letters there are. Raises CallFailed."""
@@ -293,16 +285,9 @@ class PeoplesSource(TopicSource):
 
     def message_of(self, letter: Letter) -> Message | None:
         """See `TopicSource`. Raises CallFailed for a change that no record can have."""
-        place = self._topics.place
         dead = self._topics.find(letter.message_id)
         if dead is None and (record := _record_in(letter)):
-            dead = dead_of(
-                record,
-                frozenset(place.topics),
-                place.home,
-                keeps_order=False,
-                group=place.consumer_group,
-            )
+            dead = dead_of(record, self._topics.place)
         return _changed(dead, letter) if dead else None
 
 
