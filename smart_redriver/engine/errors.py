@@ -109,6 +109,22 @@ TRANSIENT_FAULTS = frozenset(
 )
 
 
+#: Codes of calls for something that is not there, in any protocol.
+GONE = frozenset(
+    {
+        "AWS.SimpleQueueService.NonExistentQueue",
+        "NonExistentQueue",
+        "QueueDoesNotExist",
+        "ResourceNotFoundException",
+        "NotFound",
+        "NotFoundException",
+        "UNKNOWN_TOPIC_OR_PART",
+        "_UNKNOWN_TOPIC",
+        "_UNKNOWN_PARTITION",
+    }
+)
+
+
 #: A target's answers to any letter: the caller has no permission, or the target is gone or can't be reached.
 TARGET_REFUSALS = frozenset(
     {

@@ -7,9 +7,8 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.errors import GONE, CallFailed
 from smart_redriver.kafka.engine.place import KafkaTopics
-from smart_redriver.kafka.engine.records import GONE
 from smart_redriver.kafka.oncall.topics import Clusters
 from smart_redriver.kafka.process import Configuration
 from smart_redriver.oncall.doctor.checkup import Check

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes.faults import Crash, Wire, die_before, on, refuse
+from fakes.faults import Call, Crash, Mishap, Wire, die_before, on, refuse
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 from smart_redriver.engine.model.breaker import force, new_circuit
 from smart_redriver.engine.model.circuit import State
@@ -579,3 +579,30 @@ def test_a_copy_that_was_left_behind_does_not_say_where_its_letter_is(desk: Desk
     desk.store.write_ledger([sent], [], desk.world.clock.now())
 
     assert f"{message_id} is sent back to its source queue" in desk("show", message_id).out
+
+
+@pytest.mark.parametrize(
+    ("code", "headline"),
+    [
+        (
+            "NonExistentQueue",
+            "The source queue can't be read: GetQueueAttributes: NonExistentQueue.",
+        ),
+        # The re-driver may read it nevertheless.
+        ("AccessDeniedException", "1 letter waits. The next pass looks at it."),
+    ],
+)
+def test_the_headline_tells_of_a_source_queue_that_is_gone_and_not_of_a_right_that_a_person_lacks(
+    desk: Desk, code: str, headline: str
+) -> None:
+    desk.dead_letters("a")
+    refused = refuse(refusal("GetQueueAttributes", code))
+
+    def script(call: Call) -> Mishap | None:
+        asks_source = call.request.get("QueueUrl", "").endswith(f"/{SOURCE}")
+        return refused if call.operation == "GetQueueAttributes" and asks_source else None
+
+    ran = desk("status", script=script)
+
+    assert f"Now:         {headline}" in ran.out
+    assert f"(GetQueueAttributes: {code})" in ran.out

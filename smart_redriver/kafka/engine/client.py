@@ -32,11 +32,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     TopicDescription,
 )
 
-from smart_redriver.engine.errors import CONTENT_FAULTS, CallFailed
+from smart_redriver.engine.errors import CONTENT_FAULTS, GONE, CallFailed
 from smart_redriver.kafka.engine.credentials import Account, OwnAccount, client_settings
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.records import (
-    GONE,
     UNREADABLE,
     Header,
     NewRecord,

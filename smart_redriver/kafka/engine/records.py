@@ -11,9 +11,6 @@ from smart_redriver.engine.errors import CallFailed
 
 Header = tuple[str, bytes | None]
 
-#: The codes of a CallFailed for a topic, or a partition of it, that is not there.
-GONE = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"})
-
 #: Stands for headers that no client gives us, because the name of one is no UTF-8.
 UNREADABLE: Header = ("RedriveHeadersUnreadable", b"")
 

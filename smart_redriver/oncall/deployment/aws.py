@@ -29,10 +29,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """An answer, or why there is none."""
+    """An answer, or why there is none: `code` if a call failed."""
 
     value: T | None = None
     fault: str | None = None
+    code: str = ""
 
 
 def ask(question: Callable[[], T]) -> Answer[T]:
@@ -40,7 +41,7 @@ def ask(question: Callable[[], T]) -> Answer[T]:
     try:
         return Answer(value=question())
     except CallFailed as failed:
-        return Answer(fault=f"{failed.call}: {failed.code}")
+        return Answer(fault=f"{failed.call}: {failed.code}", code=failed.code)
     except (Refused, RedriverError) as refused:
         return Answer(fault=str(refused))
 

@@ -20,23 +20,13 @@ from smart_redriver.engine.config.targets import (
     hands_out_credentials,
     is_public,
 )
-from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.errors import GONE, CallFailed
 from smart_redriver.engine.targets.target_source import arn_beside
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.doctor.access import check_key
 from smart_redriver.oncall.doctor.alarms import lets_publish
 from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown, wrong
 from smart_redriver.oncall.doctor.queues import attributes_of
-
-#: The error codes for something that does not exist, in any protocol.
-GONE = (
-    "AWS.SimpleQueueService.NonExistentQueue",
-    "NonExistentQueue",
-    "QueueDoesNotExist",
-    "ResourceNotFoundException",
-    "NotFound",
-    "NotFoundException",
-)
 
 
 def check_targets(session: Session) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from smart_redriver.engine.config.settings import Mode
-from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.errors import GONE, CallFailed
 from smart_redriver.engine.model.circuit import Orders
 from smart_redriver.oncall.deployment.metrics import age_of_oldest
 from smart_redriver.oncall.deployment.session import Session
@@ -129,7 +129,6 @@ def _judge_schedule(state: str | None) -> Finding:
 #: The default wait of the alarm `ReportsUnread`. If two looks at an idle queue take longer, that applies instead.
 LONGEST_UNREAD = timedelta(hours=1)
 _VARIABLE = "OUTCOME_QUEUE_URL"
-_GONE = ("QueueDoesNotExist", "NonExistentQueue", "AWS.SimpleQueueService.NonExistentQueue")
 
 
 def check_reports(session: Session) -> Iterator[Finding]:
@@ -142,7 +141,7 @@ def check_reports(session: Session) -> Iterator[Finding]:
     try:
         attributes_of(session, url)
     except CallFailed as failed:
-        if failed.code not in _GONE:
+        if failed.code not in GONE:
             raise
         yield wrong(f"The outcome queue {name} is gone.", "Deploy the stack anew.")
         return

@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.errors import GONE
 from smart_redriver.engine.headline import Passes, seen_of
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model import breaker
@@ -253,7 +254,8 @@ def _sources(
     for name, circuit in circuits.items():
         dlq: QueueFacts | None = answers["DLQ"].value
         facts: Answer[QueueFacts] = answers.get(_queue_of(name), Answer())
-        unread = facts.fault or ""
+        # Another fault may only be this person's: the re-driver has rights and a network of its own.
+        unread = facts.fault or "" if facts.code in GONE else ""
         step, at = "", None
         if settings and circuit:
             off = _OFF.get(passes) or (unread and _UNREAD)
