@@ -318,7 +318,7 @@ def _with_circuit(seen: Seen, circuit: Circuit, settings: Settings | None, now: 
 
 
 def _drained_by(seen: Seen, rate: float | None) -> datetime | None:
-    """Return the time when the backlog is gone at this rate. Letters that are hidden until their time don't go at it."""
+    """Return when the backlog is gone at this rate. Letters that are hidden until their time don't go at it."""
     if not rate or not seen.backlog or seen.hidden >= seen.backlog:
         return None
     return seen.at + timedelta(seconds=seen.backlog / rate)

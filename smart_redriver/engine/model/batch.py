@@ -15,8 +15,8 @@ JUDGED_KEPT = 200
 CAUSES_KEPT = 10
 
 
-#: Letters that go one by one are this far apart. A Lambda function whose event source mapping does not report batch item
-#: failures fails all ten messages of a batch: a good letter fails each time that it is taken with poison.
+#: Letters that go one by one are this far apart. A Lambda function whose event source mapping does not report batch
+#: item failures fails all ten messages of a batch: a good letter fails each time that it is taken with poison.
 #: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html#services-sqs-batchfailurereporting
 APART = timedelta(seconds=20)
 

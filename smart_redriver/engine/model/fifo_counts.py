@@ -36,8 +36,8 @@ SPANS = 30
 #: A gauge can read 0 for a minute while messages are in flight. This many minutes in a row are reliable.
 READINGS = 3
 
-#: After a minute whose letters are all done, this many times as many may go; `GROWTH_IN_DOUBT` applies if the outcome of
-#: a batch lately stayed unknown.
+#: After a minute whose letters are all done, this many times as many may go; `GROWTH_IN_DOUBT` applies if the outcome
+#: of a batch lately stayed unknown.
 GROWTH = 4
 GROWTH_IN_DOUBT = 2
 

@@ -38,16 +38,16 @@ MOST_PENDING = 500
 #: If this many full batches in a row failed right after a success, the consumer flaps.
 FLAPS_THAT_SHOW = 2
 
-#: While a consumer that flaps is down for no longer than before, its cool-down grows up to this one in a row. A longer one
-#: would miss the next time up.
+#: While a consumer that flaps is down for no longer than before, its cool-down grows up to this one in a row. A longer
+#: one would miss the next time up.
 LONGEST_WHILE_FLAPPING = 3
 
-#: If letters together failed this often, each time right before one alone succeeded, the consumer fails all that it takes
-#: at once. If the circuit has opened more often than this in a row, that may be the reason, too.
+#: If letters together failed this often, each time right before one alone succeeded, the consumer fails all that it
+#: takes at once. If the circuit has opened more often than this in a row, that may be the reason, too.
 FAILED_TOGETHER = 2
 
-#: When this many letters have succeeded alone, `TOGETHER` go together again, as many as a Lambda function takes at once by
-#: default. Each further failure doubles the wait.
+#: When this many letters have succeeded alone, `TOGETHER` go together again, as many as a Lambda function takes at once
+#: by default. Each further failure doubles the wait.
 #: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 ALONE_FIRST = 5
 TOGETHER = 10
@@ -84,8 +84,8 @@ class Hint:
 class Permit:
     """How many letters a pass may redrive, and why not more. A trial is small, and waits for no backoff.
 
-    `is_hinted`: the canary goes early because a hint says that the consumer is well again. `is_apart`: its letters go one
-    by one, because the consumer may fail all messages that it takes at once.
+    `is_hinted`: the canary goes early because a hint says that the consumer is well again. `is_apart`: its letters go
+    one by one, because the consumer may fail all messages that it takes at once.
     """
 
     limit: int
@@ -165,8 +165,8 @@ def allow(
 def _one_by_one(circuit: Circuit, permit: Permit) -> Permit:
     """Return the permit for a consumer that fails all that it takes at once.
 
-    There is one batch at a time, so that its letters can be compared. From time to time a few go together, as the consumer
-    may have changed.
+    There is one batch at a time, so that its letters can be compared. From time to time a few go together, as the
+    consumer may have changed.
     """
     if permit.is_trial or not permit.limit:
         return replace(permit, is_apart=True)
@@ -230,8 +230,8 @@ def _canary(circuit: Circuit, settings: Settings, now: datetime, limit: int) -> 
     """A canary; if the consumer is known to flap, the one after a success is a whole batch.
 
     Such a consumer is up for minutes: by the time two small canaries have been judged, it is down again. If it is up so
-    briefly that even the second meets it down, the first is the whole batch. If it reports, small ones are judged within
-    seconds.
+    briefly that even the second meets it down, the first is the whole batch. If it reports, small ones are judged
+    within seconds.
     """
     is_second = circuit.success_count > 0
     may_be_whole = is_flapping(circuit) and not expects_reports(circuit, now)

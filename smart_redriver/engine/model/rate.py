@@ -498,7 +498,8 @@ def _grown(rate: Rate, look: Look) -> Rate:
 def _with_borne(rate: Rate, now: datetime) -> Rate:
     """The rate with what was borne: between the rate before and the one that was too high, or a share of the latter.
 
-    Nothing if few producers' messages could suffer, and the consumer went down by itself: then the rate grows as at first.
+    Nothing if few producers' messages could suffer, and the consumer went down by itself: then the rate grows as at
+    first.
     """
     if rate.borne is not None and not rate.before:
         # It has borne nothing since: it isn't over the last congestion, and the rate is not to blame.

@@ -32,7 +32,7 @@ WAITS = (timedelta(minutes=1), timedelta(minutes=2))
 
 
 class FunctionFacts:
-    """Lambda's description of one function, read once. A function that can't be described counts as the slowest possible."""
+    """Lambda's description of one function, read once. One that can't be described counts as the slowest possible."""
 
     def __init__(self, lambdas: Any, function_arn: str) -> None:
         self._lambdas = lambdas
