@@ -26,6 +26,7 @@ TOGETHER = {
     "e2e/test_story.py": "story",
     "e2e/test_reports.py": "story",
     "emulator": "emulator",
+    "package/test_release.py": "package/test_release.py",
 }
 BY_FILE = ("browser", "e2e", "infrastructure", "monitoring")
 

@@ -225,21 +225,22 @@ def test_parked_letters_are_renewed_once_a_week_at_most_and_looked_at_four_times
     assert run.received(PARKING_LOT).total() <= 4 * parked
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@_each({name: case for name, case in CASES.items() if name.startswith("untouched")})
 def test_the_dlq_is_looked_through_on_three_days_before_its_letters_are_near_expiry(
-    seed: int,
+    case: Case,
 ) -> None:
     """At first, when a newcomer could be near expiry, and when the oldest letter is."""
-    received = play(replace(UNTOUCHED, seed=seed)).received(DLQ)
+    received = play(case).received(DLQ)
 
     whole = [day for day, count in received.items() if 0 <= day < 12 and count >= LETTERS]
 
     assert len(whole) <= 3
 
 
-def test_where_newcomers_can_be_of_any_age_the_dlq_is_looked_through_once_a_day() -> None:
+@_each({"old-newcomers": OLD_NEWCOMERS})
+def test_where_newcomers_can_be_of_any_age_the_dlq_is_looked_through_once_a_day(case: Case) -> None:
     """And every half an hour on the first day, until the circuit opens: while letters flow one may expire sooner."""
-    received = play(OLD_NEWCOMERS).received(DLQ)
+    received = play(case).received(DLQ)
 
     assert received.pop(0) <= 4 * LETTERS
     assert max(count for day, count in received.items() if day < OUTAGE // DAY) < 2 * LETTERS
