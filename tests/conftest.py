@@ -37,6 +37,7 @@ BY_RUN = "scenarios/"
 FIRST = (
     "e2e/adoption",
     "e2e/test_faults.py",
+    "scenarios/test_capacity_and_kinds.py",
     "scenarios",
     "e2e",
     "infrastructure/test_bundling.py",
