@@ -126,7 +126,7 @@ GONE = frozenset(
 
 
 #: A target's answers to any letter: the caller has no permission, or the target is gone or can't be reached.
-TARGET_REFUSALS = frozenset(
+TARGET_REFUSALS = GONE | frozenset(
     {
         "AccessDenied",
         "AccessDeniedException",
@@ -139,11 +139,6 @@ TARGET_REFUSALS = frozenset(
         "ExpiredToken",
         "ExpiredTokenException",
         "NoCredentialsError",
-        "ResourceNotFoundException",
-        "NotFound",
-        "NotFoundException",
-        "NonExistentQueue",
-        "QueueDoesNotExist",
         "StateMachineDoesNotExist",
         "StateMachineDeleting",
         "InvalidArn",
@@ -226,6 +221,11 @@ class CallFailed(RedriverError):  # noqa: N818 - reads as what happened, and is 
         self.code = code
         self.detail = detail
         super().__init__(f"{call}: {code}: {detail}")
+
+    @property
+    def in_short(self) -> str:
+        """The call and its code, for people."""
+        return f"{self.call}: {self.code}"
 
 
 class DatabaseLost(CallFailed):

@@ -554,7 +554,7 @@ def _unread(seen: Seen) -> Headline | None:
     return Headline(
         topic=Topic.UNREAD,
         colour=Colour.YELLOW,
-        text=f"The source queue can't be read: {seen.unread.removesuffix('.')}. {_waiting(seen)}",
+        text=f"The source queue can't be read: {seen.unread}. {_waiting(seen)}",
         then="`redrive doctor` says what is missing; letters then go back by themselves.",
     )
 

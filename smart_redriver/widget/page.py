@@ -79,7 +79,7 @@ def _causes(session: Session, now: Snapshot) -> Iterator[str]:
     try:
         known = by_cause(stuck_entries(session, may_go_on=patience))
     except CallFailed as failed:
-        yield _paragraph(f"Causes were not read ({failed.call}: {failed.code}).")
+        yield _paragraph(f"Causes were not read ({failed.in_short}).")
         return
     if not patience.is_over:
         _add_unlisted(known, now)

@@ -135,7 +135,7 @@ class SourceContext:
         try:
             self.facts = self.source.facts()
         except CallFailed as failed:
-            self.unread = f"{failed.call}: {failed.code}"
+            self.unread = failed.in_short
             raise
 
     @property

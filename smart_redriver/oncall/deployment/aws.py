@@ -41,7 +41,7 @@ def ask(question: Callable[[], T]) -> Answer[T]:
     try:
         return Answer(value=question())
     except CallFailed as failed:
-        return Answer(fault=f"{failed.call}: {failed.code}", code=failed.code)
+        return Answer(fault=failed.in_short, code=failed.code)
     except (Refused, RedriverError) as refused:
         return Answer(fault=str(refused))
 

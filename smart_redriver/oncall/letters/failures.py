@@ -32,7 +32,7 @@ def last_failure(session: Session, original_id: str) -> ReceivedOutcome | None:
     try:
         return session.store.load_failure(original_id)
     except CallFailed as failed:
-        session.terminal.warn(f"How it failed could not be read ({failed.call}: {failed.code}).")
+        session.terminal.warn(f"How it failed could not be read ({failed.in_short}).")
         return None
 
 
