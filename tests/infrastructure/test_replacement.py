@@ -11,7 +11,6 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
-from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 
 from stacks.accounts import make_stacks, read_homes
 from stacks.redriver_stack import make_stack
@@ -38,6 +37,9 @@ ALSO = ("KeySchema",)
 
 def fixed(kind: str, properties: dict[str, Any]) -> dict[str, Any]:
     """The properties that have a resource replaced."""
+    # Not at the top: it takes five seconds, and every process of a run reads all files of tests.
+    from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
+
     schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("eu-west-1", kind).schema
     names = {path.split("/")[2] for path in schema["createOnlyProperties"]} | set(ALSO)
     return {name: value for name, value in properties.items() if name in names}
