@@ -16,7 +16,7 @@ from aws_cdk import aws_sqs as sqs
 
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.queue_clashes import KEY_ARN, MAX_SOURCES, QUEUE_ARN
-from smart_redriver.cdk.safeguards import Safeguards
+from smart_redriver.cdk.safeguards import ANY_KEY, Safeguards, is_alias
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import Fault, SettingsError
 
@@ -45,15 +45,17 @@ def check_resources(
     keys: Mapping[str, kms.IKey | None],
     listed_keys: Mapping[str, kms.IKey],
 ) -> None:
-    """Raise SettingsError for an argument that is not a CDK queue or key, or a queue with an invalid ARN."""
+    """Raise SettingsError for an argument that is not a CDK queue or key, an alias, or a queue with an invalid ARN."""
+    all_keys = {**_given(keys), **listed_keys}
     faults = [
         *_without("queue_arn", queues, "a queue: `sqs.Queue.from_queue_arn` makes one of an ARN"),
-        *_without(
-            "key_arn",
-            {**_given(keys), **listed_keys},
-            "a key: `kms.Key.from_key_arn` makes one of an ARN",
-        ),
+        *_without("key_arn", all_keys, ANY_KEY),
     ]
+    faults += (
+        Fault(setting=name, seen=key, accepted=ANY_KEY)
+        for name, key in all_keys.items()
+        if hasattr(key, "key_arn") and is_alias(cast("kms.IKey", key))
+    )
     for role, queue in queues.items():
         arn = getattr(queue, "queue_arn", None)
         if arn and not cdk.Token.is_unresolved(arn) and not QUEUE_ARN.fullmatch(arn):
@@ -193,22 +195,23 @@ def place_faults(stack: cdk.Stack, queues: Mapping[str, sqs.IQueue]) -> Iterator
             yield Fault(setting=role, seen=queue.queue_arn, accepted=accepted)
 
 
-def key_faults(stack: cdk.Stack, queues: Mapping[str, sqs.IQueue]) -> Iterator[Fault]:
-    """Yield faults of queues whose key can't be granted by its ARN: an alias, or a key outside the stack's Region.
-
-    IAM ignores an alias in a policy's `Resource`:
-    https://docs.aws.amazon.com/kms/latest/developerguide/cmks-in-iam-policies.html
-    """
+def key_faults(
+    stack: cdk.Stack, queues: Mapping[str, sqs.IQueue], parking_lot_key: kms.IKey | None
+) -> Iterator[Fault]:
+    """Yield faults of keys that can't be granted by their ARN: an alias, or a key outside the stack's Region."""
     for role, queue in queues.items():
         key = queue.encryption_master_key
         if key is None:
             continue
-        if hasattr(key, "alias_name") or ":alias/" in key.key_arn:
+        if is_alias(key):
             accepted = "a queue with its key, and not with an alias of it"
             yield Fault(setting=role, seen=key.node.path, accepted=accepted)
         elif is_elsewhere(key.key_arn, stack):
             accepted = f"a queue with a key of {stack.region}, where the stack is"
             yield Fault(setting=role, seen=key.key_arn, accepted=accepted)
+    if parking_lot_key and is_elsewhere(parking_lot_key.key_arn, stack):
+        accepted = f"a key of {stack.region}, where the stack is"
+        yield Fault(setting="parking_lot_key", seen=parking_lot_key.key_arn, accepted=accepted)
 
 
 def is_away(stack: cdk.Stack, account: str, region: str) -> bool:

@@ -21,9 +21,9 @@ from smart_redriver.engine.config.targets import Origin
 from smart_redriver.engine.errors import Fault
 
 #: An alarm's name has 255 characters: a part says which alarm it is, and a part where it is. People read a name up to
-#: its first space.
-_KNOWN_AS = re.compile(r"[^\s]{1,80}")
-_ANY_KNOWN_AS = "1 to 80 characters without a space"
+#: its first space. Quotes and backslashes would end or change it in the rule of an alarm that names it.
+_KNOWN_AS = re.compile(r"[^\s\"\\\x00-\x1f\x7f]{1,80}")
+_ANY_KNOWN_AS = "1 to 80 characters without spaces, quotes, backslashes and control characters"
 
 #: A construct, an ARN, or a URL.
 TargetLike = (

@@ -66,11 +66,12 @@ def _topic_arn() -> Kind[str]:
 
 def _place() -> Kind[str]:
     def parse(value: Any) -> str:
-        if value is None or not re.fullmatch(r"[^\s#]+", str(value)):
+        # It is in each alarm's description, which has 1,024 characters.
+        if not isinstance(value, str) or not re.fullmatch(r"[^\s#]{1,500}", value):
             raise ValueError
-        return str(value)
+        return value
 
-    return Kind(parse, "a path or URL without #")
+    return Kind(parse, "a path or URL of up to 500 characters without #")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

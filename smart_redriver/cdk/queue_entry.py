@@ -58,11 +58,9 @@ OWN_SETTINGS = tuple(name for name in Settings.names() if name not in FOR_MADE_Q
 _MONITORING = tuple(name for name in MonitoringSettings.names() if name != "dashboard_widget")
 
 NAME = re.compile(r"[A-Za-z](?:-?[A-Za-z0-9]){0,39}")
-ANY_NAME = "a name of letters and digits, with single hyphens between"
+ANY_NAME = "up to 40 letters and digits, a letter first, with single hyphens between"
 STACK_NAME = re.compile(r"[A-Za-z0-9](?:-?[A-Za-z0-9]){0,39}")
-ANY_STACK = (
-    "letters and digits, with single hyphens between, which follow SmartRedriver- in its name"
-)
+ANY_STACK = "up to 40 letters and digits, with single hyphens between, which follow SmartRedriver- in its name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -142,7 +142,7 @@ class SmartRedriver(Construct):
             monitoring,
             [
                 *place_faults(cdk.Stack.of(self), {**sources, **others}),
-                *key_faults(cdk.Stack.of(self), {**sources, **others}),
+                *key_faults(cdk.Stack.of(self), {**sources, **others}, resources.parking_lot_key),
                 *too_many(sources),
                 *role_faults({**sources, **others}),
                 *fit_faults(sources, dead_letter_queue, resources.parking_lot),

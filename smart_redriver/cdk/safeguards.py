@@ -19,6 +19,8 @@ from smart_redriver.cdk.queue_clashes import KEY_ARN
 from smart_redriver.engine.config.kinds import Kind, read_fields, setting, whole
 from smart_redriver.engine.errors import Fault, SettingsError
 
+ANY_KEY = "a key, not an alias of it: `kms.Key.from_key_arn` makes one of an ARN"
+
 #: The retention times that CloudWatch Logs accepts, in days.
 #: https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html
 _RETENTIONS = {
@@ -120,6 +122,14 @@ def _reserved() -> Kind[int]:
     return Kind(parse, accepted)
 
 
+def is_alias(key: kms.IKey) -> bool:
+    """Whether a key is an alias, which no policy can grant: IAM ignores one in a `Resource`.
+
+    https://docs.aws.amazon.com/kms/latest/developerguide/cmks-in-iam-policies.html
+    """
+    return hasattr(key, "alias_name") or ":alias/" in key.key_arn
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Safeguards:
     """Every setting with its default, range and unit. Get checked ones by ``parse``.
@@ -162,6 +172,16 @@ class Safeguards:
 
         Without ``subnets``, the function is in the private subnets of ``vpc``, or else in the isolated ones.
         """
+        # `isinstance` doesn't work on the CDK's interfaces.
+        if encryption_key is not None and (
+            not hasattr(encryption_key, "key_arn") or is_alias(encryption_key)
+        ):
+            raise SettingsError(
+                [Fault(setting="encryption_key", seen=encryption_key, accepted=ANY_KEY)]
+            )
+        if vpc is not None and not hasattr(vpc, "private_subnets"):
+            accepted = "a VPC: `ec2.Vpc.from_lookup` makes one of an id"
+            raise SettingsError([Fault(setting="vpc", seen=vpc, accepted=accepted)])
         there = subnets or ((vpc.private_subnets or vpc.isolated_subnets) if vpc else ())
         days = next((days for days, one in _RETENTIONS.items() if one is log_retention), 0)
         checked = cls.parse(

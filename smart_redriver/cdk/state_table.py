@@ -9,7 +9,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct, IConstruct
 
 from smart_redriver.cdk.arguments import is_away, is_elsewhere
-from smart_redriver.cdk.safeguards import Safeguards
+from smart_redriver.cdk.safeguards import Safeguards, is_alias
 from smart_redriver.engine.errors import Fault
 
 _SHARED_ID = "SmartRedriverState"
@@ -97,6 +97,7 @@ def table_faults(
         yield Fault(setting="removal_policy", seen=removal_policy, accepted=accepted)
     # Arguments of another type are faults of their own.
     key_arn = safeguards.encryption_key_arn if isinstance(safeguards, Safeguards) else ""
+    key_arn = key_arn if isinstance(key_arn, str) else ""
     if is_elsewhere(key_arn, stack):
         accepted = f"a key of {stack.region}, where the stack is"
         yield Fault(setting="encryption_key_arn", seen=key_arn, accepted=accepted)
@@ -145,6 +146,9 @@ def _unfit(stack: cdk.Stack, table: dynamodb.ITableV2) -> Iterator[Fault]:
         # The function and the command know a table by its name.
         accepted = "a table where the stack is, in its account and Region"
         yield Fault(setting="table", seen=table.table_arn, accepted=accepted)
+    if table.encryption_key is not None and is_alias(table.encryption_key):
+        accepted = "a table with its key, and not with an alias of it"
+        yield Fault(setting="table", seen=table.encryption_key.node.path, accepted=accepted)
     if not cdk.Resource.is_owned_resource(table):
         return
     resource = cast("dynamodb.CfnGlobalTable", table.node.default_child)

@@ -183,6 +183,49 @@ def test_a_queue_with_an_alias_of_its_key_is_refused(stack):
     assert faults["dead_letter_queue"] == faults["parking_lot"] == its_key
 
 
+def with_key(stack: cdk.Stack, key: kms.IKey) -> Resources:
+    table = dynamodb.TableV2.from_table_attributes(
+        stack, "Table", table_name="state", encryption_key=key
+    )
+    return Resources(table=table)
+
+
+@pytest.mark.parametrize(
+    ("give", "setting"),
+    [
+        (lambda _, key: {"resources": Resources(parking_lot_key=key)}, "parking_lot_key"),
+        (
+            lambda _, key: {"targets": Targets(origin="sns", to=[queue_arn("mails")], keys=[key])},
+            "targets.keys[0]",
+        ),
+        (lambda stack, key: {"resources": with_key(stack, key)}, "table"),
+    ],
+)
+def test_an_alias_is_refused_wherever_a_key_is_given(stack, give, setting):
+    """IAM ignores it in a policy, so that every call would be denied."""
+    alias = kms.Alias.from_alias_name(stack, "Alias", "alias/q")
+
+    assert "an alias of it" in refused(stack, **give(stack, alias))[setting]
+    with pytest.raises(SettingsError, match="an alias of it"):
+        Safeguards.of(encryption_key=alias)
+
+
+def test_a_parking_lots_key_of_another_region_is_refused(stack):
+    key = kms.Key.from_key_arn(stack, "Key", key_arn(1).replace(REGION, "us-east-1"))
+
+    assert refused(stack, resources=Resources(parking_lot_key=key)) == {
+        "parking_lot_key": f"a key of {REGION}, where the stack is"
+    }
+
+
+@pytest.mark.parametrize("given", [{"encryption_key": key_arn(1)}, {"vpc": "vpc-12345"}])
+def test_safeguards_of_ids_instead_of_constructs_are_refused(given):
+    (name,) = given
+
+    with pytest.raises(SettingsError, match=rf"{name}.* makes one of an"):
+        Safeguards.of(**given)
+
+
 def test_a_queue_with_a_key_of_another_region_is_refused(stack):
     key = key_arn(1).replace(REGION, "us-east-1")
     dead = sqs.Queue.from_queue_attributes(
@@ -289,6 +332,11 @@ def test_an_imported_function_without_its_role_is_not_left_without_grants(stack)
         ({"naming": Naming(known_as="x" * 300)}, "naming.known_as"),
         ({"naming": Naming(known_as="two words")}, "naming.known_as"),
         ({"naming": Naming(known_as="")}, "naming.known_as"),
+        ({"naming": Naming(known_as='a"b')}, "naming.known_as"),
+        ({"naming": Naming(known_as="a\x07b")}, "naming.known_as"),
+        ({"safeguards": Safeguards(encryption_key_arn=None)}, "encryption_key_arn"),  # type: ignore[arg-type]
+        ({"monitoring": MonitoringSettings(runbook_url=5)}, "runbook_url"),  # type: ignore[arg-type]
+        ({"monitoring": MonitoringSettings(runbook_url="x" * 501)}, "runbook_url"),
         ({"naming": Naming(output="false")}, "naming.output"),  # type: ignore[arg-type]
         ({"naming": Naming(monitoring_scope="Alarms")}, "naming.monitoring_scope"),  # type: ignore[arg-type]
         ({"settings": Settings(with_sample_consumer=True)}, "with_sample_consumer"),
