@@ -75,6 +75,51 @@ def test_a_parked_letter_in_a_passs_hands_is_said_to_be_there_by_show_replay_and
         assert (ran.code, sentence in ran.err) == (1, True)
 
 
+def test_an_export_is_not_complete_while_some_letters_are_hidden(desk: Desk) -> None:
+    """Someone else was at work: a file with 33 of 183 letters was called complete."""
+    desk.park("a", "b", "c")
+    desk.world.sqs.receive_message(
+        QueueUrl=desk.world.url(PARKING_LOT), MaxNumberOfMessages=2, VisibilityTimeout=300
+    )
+
+    ran = desk("export", "some.jsonl", "--json")
+
+    assert ran.code == 3
+    assert (ran.json["count"], ran.json["is_complete"]) == (1, False)
+    assert "2 letters hidden, until their next try or while a pass or a person" in ran.err
+
+
+def test_a_plan_says_how_many_letters_could_not_be_looked_at(desk: Desk) -> None:
+    desk.park('{"n": 1}', '{"n": 2}', '{"n": 3}')
+    desk.world.sqs.receive_message(
+        QueueUrl=desk.world.url(PARKING_LOT), MaxNumberOfMessages=2, VisibilityTimeout=300
+    )
+    where = ("--where", "n > `0`", "--dry-run")
+
+    plan, told = desk("delete", *where), desk("delete", *where, "--json").json["plan"]
+
+    assert (
+        "      2  hidden, until their next try or while a pass or a person works on them"
+        in plan.out
+    )
+    assert (told["count"], told["hidden"]) == (1, 2)
+
+
+@pytest.mark.parametrize("verb", ["delete", "replay"])
+def test_a_command_that_could_not_look_at_all_letters_is_partly_done(desk: Desk, verb: str) -> None:
+    """It took one of three, and ended with 0 as if that were all that it was asked for."""
+    desk.park('{"n": 1}', '{"n": 2}', '{"n": 3}')
+    desk.world.sqs.receive_message(
+        QueueUrl=desk.world.url(PARKING_LOT), MaxNumberOfMessages=2, VisibilityTimeout=300
+    )
+
+    ran = desk(verb, "--where", "n > `0`", "--yes", "--json")
+
+    assert ran.code == 3
+    assert (ran.json["done"], ran.json["hidden"]) == (1, 2)
+    assert "2 letters hidden, until their next try or while a pass or a person" in ran.err
+
+
 def test_a_letter_that_is_visible_is_called_nothing_else(desk: Desk) -> None:
     (message_id,) = desk.park("a")
 

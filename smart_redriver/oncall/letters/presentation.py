@@ -140,6 +140,8 @@ def not_among_them(message_id: str) -> str:
 
 #: For a letter that is hidden until an unknown moment: a pass or a command hides it for minutes at most.
 TRY_AGAIN = "try again in five minutes"
+#: Behind a number of letters that nobody could look at.
+HIDDEN = "hidden, until their next try or while a pass or a person works on them: not looked at."
 _IN_HAND = f"hidden: a pass or a person is working on it; {TRY_AGAIN}"
 _IN_THE_DLQ = (Status.RETURNED, Status.FAILED)
 

@@ -10,7 +10,7 @@ from smart_redriver.engine.passes.ports import DeadLetters
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.export_file import Kept
-from smart_redriver.oncall.letters.presentation import TRY_AGAIN, not_among_them
+from smart_redriver.oncall.letters.presentation import HIDDEN, TRY_AGAIN, not_among_them
 from smart_redriver.oncall.moving.work import Tally
 from smart_redriver.oncall.terminal.exits import Exit
 
@@ -41,13 +41,16 @@ def finish(
     done_word: str,
     *,
     planned: int = 0,
+    hidden: int = 0,
     out_of: DeadLetters | None = None,
 ) -> Exit:
     """Say what became of the letters, and return the exit code for it.
 
-    Some of the `planned` letters may be hidden by now in the queue they were to be taken `out_of`.
+    Some of the `planned` letters may be hidden by now in the queue they were to be taken `out_of`. So many letters were
+    `hidden` when it was planned, and may still be: nobody knows whether they were meant, too.
     """
     unmet, gone = (0, 0) if choice.ids else _not_met(tally, planned, out_of)
+    hidden = min(hidden, out_of.facts().hidden) if out_of and hidden else 0
     missing = sorted(choice.ids - tally.ids_done) if not tally.was_interrupted else []
     first, *rest = tally_in_words(tally, done_word)
     session.terminal.say(first[0].upper() + first[1:] + ".")
@@ -56,12 +59,18 @@ def finish(
     keeps_order = out_of is not None and out_of.is_fifo
     for warning in (
         *map(not_among_them, missing),
-        *_warnings(unmet, gone, keeps_order=keeps_order),
+        *_warnings(unmet, gone, max(0, hidden - unmet), keeps_order=keeps_order),
     ):
         session.terminal.warn(warning)
     is_too_late = bool(gone) and not tally.done
     left = bool(
-        is_too_late or unmet or missing or tally.skipped or tally.failed or tally.was_interrupted
+        is_too_late
+        or unmet
+        or hidden
+        or missing
+        or tally.skipped
+        or tally.failed
+        or tally.was_interrupted
     )
     session.terminal.result(
         {
@@ -72,13 +81,14 @@ def finish(
             "missing": missing,
             "not_met": unmet,
             "gone": gone,
+            "hidden": hidden,
             "interrupted": tally.was_interrupted,
         }
     )
     return _exit(tally, is_all=not left)
 
 
-def _warnings(unmet: int, gone: int, *, keeps_order: bool) -> Iterator[str]:
+def _warnings(unmet: int, gone: int, hidden: int, *, keeps_order: bool) -> Iterator[str]:
     if unmet:
         behind = ", or they are behind letters of their message group that stay" * keeps_order
         yield f"Not met: {letters(unmet)}. A pass or a person is working on them{behind}: {TRY_AGAIN}."
@@ -87,6 +97,8 @@ def _warnings(unmet: int, gone: int, *, keeps_order: bool) -> Iterator[str]:
             f"Gone: {letters(gone)} of the plan, which somebody else took meanwhile: "
             "`redrive history` tells who."
         )
+    if hidden:
+        yield f"{letters(hidden)} {HIDDEN}"
 
 
 def _exit(tally: Tally, *, is_all: bool) -> Exit:

@@ -20,6 +20,7 @@ from smart_redriver.oncall.letters.choice import Choice, cause_in_hand, ids_of
 from smart_redriver.oncall.letters.ledger_scan import find_entry, parked_entries
 from smart_redriver.oncall.letters.look import SHORT_LOOK_LETTERS, Look, look_through
 from smart_redriver.oncall.letters.presentation import (
+    HIDDEN,
     REASONS,
     TRY_AGAIN,
     belongs,
@@ -52,7 +53,8 @@ class Selection:
 
     `left_over` counts copies of letters that were sent already; any command that works through the queue removes them.
     In a FIFO queue, some letters are `left_out`, counted by reason, and some are `overtaking` unselected letters of
-    their group. `is_cut`: groups have more letters than can be seen. `missing`: named ids that were not found.
+    their group. `is_cut`: groups have more letters than can be seen. `hidden` letters could not be looked at, and stay.
+    `missing`: named ids that were not found.
     """
 
     count: int = 0
@@ -60,6 +62,7 @@ class Selection:
     left_out: Counter[str] = field(default_factory=Counter)
     overtaking: int = 0
     is_cut: bool = False
+    hidden: int = 0
     groups: Counter[str] = field(default_factory=Counter)
     samples: list[Letter] = field(default_factory=list)
     is_exact: bool = True
@@ -94,6 +97,8 @@ class Selection:
             yield f"  {self.overtaking:>7,}  overtake earlier letters of their message group, which stay"
         if self.is_cut:
             yield f"  {CUT}"
+        if self.hidden:
+            yield f"  {self.hidden:>7,}  {HIDDEN}"
         ranked = sorted(self.groups.items(), key=lambda pair: (-pair[1], pair[0]))
         yield from (f"  {count:>7,}  {group}" for group, count in ranked)
         for message_id in sorted(self.missing):
@@ -109,6 +114,7 @@ class Selection:
             "groups": dict(self.groups),
             **({"left_out": dict(self.left_out)} if self.left_out else {}),
             **({"overtaking": self.overtaking} if self.overtaking else {}),
+            **({"hidden": self.hidden} if self.hidden else {}),
             **({"missing": sorted(self.missing)} if self.missing else {}),
             "samples": [{"original_id": one.original_id, "body": one.body} for one in self.samples],
         }
@@ -135,7 +141,7 @@ def find_selection(
     if selection is not None:
         _add_samples(session, choice, selection, from_dlq=from_dlq)
     else:
-        selection = _as_they_are(session, choice, facts.depth, from_dlq=from_dlq, is_sent=is_sent)
+        selection = _as_they_are(session, choice, facts, from_dlq=from_dlq, is_sent=is_sent)
     if not selection.count and not selection.left_over:
         raise none_in_reach(selection.left_out) or nothing_matches(
             session, choice, facts, from_dlq=from_dlq
@@ -169,7 +175,13 @@ def tell_selection(session: Session, choice: Choice, selection: Selection) -> No
 
 
 def _all(facts: QueueFacts) -> Selection:
-    return Selection(count=facts.visible, groups=Counter({IN_THE_DLQ: facts.visible}))
+    groups = Counter({IN_THE_DLQ: facts.visible})
+    return Selection(count=facts.visible, groups=groups, hidden=facts.hidden)
+
+
+def hidden_from(look: Look, facts: QueueFacts) -> int:
+    """How many letters a look to the end of a queue did not meet, as they were hidden when the `facts` were read."""
+    return max(0, min(facts.hidden, facts.depth - look.seen))
 
 
 def _as_the_ledger_has_it(
@@ -228,13 +240,13 @@ def _add_samples(session: Session, choice: Choice, selection: Selection, *, from
 
 
 def _as_they_are(
-    session: Session, choice: Choice, depth: int, *, from_dlq: bool, is_sent: bool
+    session: Session, choice: Choice, facts: QueueFacts, *, from_dlq: bool, is_sent: bool
 ) -> Selection:
     selection = Selection(missing=set(choice.ids))
     out_of = session.letters_in(dlq=from_dlq, ids=choice.ids, contains=choice.filter.contains)
     overtaking = Overtaking(keeps_order=out_of.is_fifo)
-    look = look_through(session, out_of, depth, is_sent=is_sent)
-    with look, session.terminal.progress("Counting", depth) as advance:
+    look = look_through(session, out_of, facts.depth, is_sent=is_sent)
+    with look, session.terminal.progress("Counting", facts.depth) as advance:
         for case in look:
             advance(1)
             if case.is_replaced:
@@ -251,6 +263,7 @@ def _as_they_are(
                 break
         else:
             selection.is_cut = look.is_cut
+            selection.hidden = 0 if look.is_cut else hidden_from(look, facts)
     selection.overtaking = overtaking.count if is_sent else 0
     selection.end(look)
     return selection

@@ -90,7 +90,7 @@ def tell_refused(terminal: Terminal, failed: Counter[str], faults: Iterable[Entr
     for fault in faults:
         kind = f"{fault.call}: {fault.code}"
         if kind not in failed and fault.detail:
-            terminal.warn(f"{kind}: {fault.detail}.")
+            terminal.warn(f"{kind}: {fault.detail.rstrip('.')}.")
         failed[kind] += 1
 
 

@@ -73,7 +73,15 @@ def delete(session: Session, request: DeleteRequest) -> Exit:
         ):
             tally = work.run(advance)
             ended += [*tally_in_words(tally, "deleted"), *file.told()]
-    return finish(session, tally, request.choice, "deleted", planned=count, out_of=out_of)
+    return finish(
+        session,
+        tally,
+        request.choice,
+        "deleted",
+        planned=count,
+        hidden=selection.hidden,
+        out_of=out_of,
+    )
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:

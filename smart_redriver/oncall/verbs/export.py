@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from smart_redriver.engine.counts import letters
+from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.oncall.audit.trail import recorded
 from smart_redriver.oncall.deployment.message_store import Operation, refuse_unless
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice, choice_of, filter_of
 from smart_redriver.oncall.letters.export_file import ExportFile, KeptFile, to_be_kept
 from smart_redriver.oncall.letters.look import Look
+from smart_redriver.oncall.letters.presentation import HIDDEN
 from smart_redriver.oncall.letters.reach import COPY
 from smart_redriver.oncall.moving.ending import (
     end_dry_run,
@@ -25,7 +27,14 @@ from smart_redriver.oncall.moving.ending import (
     tell_import_order,
 )
 from smart_redriver.oncall.moving.importing import ToParkingLot, ToSource
-from smart_redriver.oncall.moving.selection import CUT, SAMPLES, facts_of, nothing_matches, sample
+from smart_redriver.oncall.moving.selection import (
+    CUT,
+    SAMPLES,
+    facts_of,
+    hidden_from,
+    nothing_matches,
+    sample,
+)
 from smart_redriver.oncall.moving.work import tell_refused
 from smart_redriver.oncall.status.standing import confirm_sending, tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Refused
@@ -62,14 +71,14 @@ def export(session: Session, file: Path, choice: Choice, *, from_dlq: bool) -> E
         raise nothing_matches(session, choice, facts, from_dlq=from_dlq)
     session.terminal.say(f"Wrote {letters(count)} to {file}; they are still where they were.")
     session.terminal.say(look.cost())
-    missing = list(_missing(look, unread))
+    missing = list(_missing(look, unread, facts))
     for sentence in missing:
         session.terminal.warn(sentence)
     session.terminal.result({"file": str(file), "count": count, "is_complete": not missing})
     return Exit.PARTLY if missing else Exit.DONE
 
 
-def _missing(look: Look, unread: Counter[str]) -> Iterator[str]:
+def _missing(look: Look, unread: Counter[str], facts: QueueFacts) -> Iterator[str]:
     """Yield why the file is incomplete; nothing if it is complete."""
     if unread:
         yield f"{letters(unread.total())} could not be read: the file is not complete."
@@ -77,6 +86,8 @@ def _missing(look: Look, unread: Counter[str]) -> Iterator[str]:
         yield "There were too many for one look: the file is not complete."
     elif look.is_cut:
         yield f"{CUT} The file is not complete."
+    elif hidden := hidden_from(look, facts):
+        yield f"{letters(hidden)} {HIDDEN} The file is not complete."
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:

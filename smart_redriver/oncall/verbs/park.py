@@ -51,7 +51,15 @@ def park(session: Session, request: ParkRequest) -> Exit:
     ):
         tally = work.run(advance)
         ended.extend(tally_in_words(tally, "parked"))
-    return finish(session, tally, request.choice, "parked", planned=selection.count, out_of=out_of)
+    return finish(
+        session,
+        tally,
+        request.choice,
+        "parked",
+        planned=selection.count,
+        hidden=selection.hidden,
+        out_of=out_of,
+    )
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:

@@ -90,7 +90,14 @@ def replay(session: Session, request: ReplayRequest) -> Exit:
         end = _send(session, one, rate, planned=1, validate=validate)
         session.terminal.say(f"{letters(selection.count - 1)} of the plan stay where they are.")
         return end
-    return _send(session, request, rate, planned=selection.count, validate=validate)
+    return _send(
+        session,
+        request,
+        rate,
+        planned=selection.count,
+        hidden=selection.hidden,
+        validate=validate,
+    )
 
 
 def _send(
@@ -99,6 +106,7 @@ def _send(
     rate: float,
     *,
     planned: int,
+    hidden: int = 0,
     validate: Validate | None,
 ) -> Exit:
     """Send the letters, and say what became of them if requested. Raises CallFailed and Refused."""
@@ -124,7 +132,9 @@ def _send(
     ):
         tally = work.run(advance)
         ended.extend(tally_in_words(tally, "replayed"))
-    end = finish(session, tally, request.choice, "replayed", planned=planned, out_of=out_of)
+    end = finish(
+        session, tally, request.choice, "replayed", planned=planned, hidden=hidden, out_of=out_of
+    )
     if tally.done and request.follows:
         _follow(session, tally.first_done)
     elif tally.done:
