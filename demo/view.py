@@ -190,4 +190,6 @@ def _clock(minutes: int) -> str:
 
 def _parked(event: Event) -> str:
     fields = event.fields
-    return f"{fields['original_id']}: {fields['reason']} after {fields['redrive_count']} redrives"
+    count = fields["redrive_count"]
+    redrives = "1 redrive" if count == 1 else f"{count} redrives"
+    return f"{fields['original_id']}: {fields['reason']} after {redrives}"

@@ -544,7 +544,7 @@ def _nothing_waits(seen: Seen) -> Headline | None:
         )
     text = "No letter waits: the DLQ is empty."
     if seen.out:
-        text = f"The DLQ is empty; {letters(seen.out)} {_are(seen.out)} out, and may come back."
+        text = _only_out(seen)
     return Headline(topic=Topic.NOTHING_WAITS, colour=Colour.GREEN, text=text)
 
 
@@ -781,7 +781,13 @@ def _flowing(seen: Seen) -> Headline | None:
     return Headline(topic=Topic.FLOWING, colour=Colour.GREEN, text=text)
 
 
+def _only_out(seen: Seen) -> str:
+    return f"The DLQ is empty; {letters(seen.out)} {_are(seen.out)} out, and may come back."
+
+
 def _starting(seen: Seen) -> Headline:
+    if seen.backlog == 0:
+        return Headline(topic=Topic.NOTHING_WAITS, colour=Colour.NONE, text=_only_out(seen))
     if seen.backlog and seen.hidden >= seen.backlog:
         all_of_them = f"All {seen.backlog:,} letters of the DLQ are hidden until their time."
         return Headline(

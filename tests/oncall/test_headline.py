@@ -248,6 +248,11 @@ SENTENCES = [
     ),
     (WAITING, Colour.NONE, "16 letters wait. The next pass looks at them."),
     (
+        replace(WAITING, backlog=0, out=3),
+        Colour.NONE,
+        "The DLQ is empty; 3 letters are out, and may come back.",
+    ),
+    (
         replace(WAITING, succeeded_at=NOW - minutes(9)),
         Colour.NONE,
         "16 letters wait. The next pass looks at them.",

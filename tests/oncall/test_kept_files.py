@@ -122,6 +122,7 @@ HALF = "\ud800"
         ({"source_arn": 5}, "source_arn is not text"),
         ({"trail": 5}, "trail is not text"),
         ({"sent_at": "0001-01-01T00:00:00+05:00"}, "is not a point in time"),
+        ({"sent_at": "yesterday"}, "'yesterday' is not a point in time"),
         ({"reason": "x" * 501}, "reason is longer than 500 characters"),
         (
             {"attributes": {"A": {"DataType": "String", "StringValue": HALF}}},
@@ -146,11 +147,21 @@ def test_a_line_that_can_be_no_letter_is_named_before_the_first_is_sent(
     assert desk.bodies(PARKING_LOT) == desk.bodies(SOURCE) == []
 
 
+def test_a_file_that_begins_with_a_mark_of_its_encoding_is_read(desk: Desk, file: Path) -> None:
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+
+    ran = desk("import", str(file), "--yes")
+
+    assert ran.code == 0, ran.err
+    assert len(desk.bodies(PARKING_LOT)) == 2
+
+
 @pytest.mark.parametrize("verb", ["import", "undo"])
 @pytest.mark.parametrize(
     ("content", "says"),
     [
         (b"root:x:0:0", "write it: line 1 is not JSON."),
+        (b"1" * 5000, "write it: line 1 is not JSON."),
         (b"\xff\xfe", "write it: it is not text."),
         (None, "can't be read: No such file or directory."),
     ],

@@ -155,7 +155,7 @@ def _attribute_from_json(name: str, value: Any) -> Attribute:
 def _moment(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
-    except OverflowError as fault:
+    except (ValueError, OverflowError) as fault:
         raise ValueError(f"{text!r} is not a point in time") from fault
 
 
@@ -245,16 +245,20 @@ def read_lines(path: Path) -> Iterator[Kept]:
     if path.exists() and not path.is_file():  # a pipe (`<(zcat ...)`) can be read only once
         raise Refused(f"{path} is not a regular file. Name one.")
     try:
-        with path.open(encoding="utf-8") as lines:
+        # Some editors begin a file with a mark of its encoding.
+        with path.open(encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, start=1):
                 if not line.strip():
                     continue
                 try:
-                    yield letter_from_json(json.loads(line))
-                except (json.JSONDecodeError, RecursionError) as fault:
+                    # Not JSON's own fault: a number of more digits than Python reads.
+                    read = json.loads(line)
+                except (ValueError, RecursionError) as fault:
                     raise Refused(
                         f"{path} {_NO_LETTERS}: line {number} is not JSON. {_UNCHANGED}"
                     ) from fault
+                try:
+                    yield letter_from_json(read)
                 except ValueError as fault:
                     raise Refused(f"{path}, line {number}: {fault}. {_UNCHANGED}") from fault
     except OSError as fault:
