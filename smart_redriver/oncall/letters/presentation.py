@@ -138,10 +138,10 @@ def not_among_them(message_id: str) -> str:
     return f"Not among them: {message_id}. `redrive show {message_id}` looks for it."
 
 
-#: For a letter that is hidden until an unknown moment: a pass or a command hides it for minutes at most.
-TRY_AGAIN = "try again in five minutes"
 #: Behind a number of letters that nobody could look at.
 HIDDEN = "hidden, until their next try or while a pass or a person works on them: not looked at."
+#: For a letter that is hidden until an unknown moment: a pass or a command hides it for minutes at most.
+TRY_AGAIN = "try again in five minutes"
 _IN_HAND = f"hidden: a pass or a person is working on it; {TRY_AGAIN}"
 _IN_THE_DLQ = (Status.RETURNED, Status.FAILED)
 

@@ -174,11 +174,12 @@ _HEADLINE = "headline [topic, colour, text, until, then]"
 #: The fields in the answer to an order on letters, and those of its plan.
 _MOVED = (
     "done, discarded, skipped (counts by reason), failed (counts by reason), missing (ids), "
-    "not_met (hidden by then, or behind others of their group), gone (somebody else took them), interrupted"
+    "not_met (hidden by then, or behind others of their group), gone (somebody else took them), "
+    "hidden (could not be looked at), interrupted"
 )
 _PLANNED = (
-    f"{_MOVED}. With --dry-run: plan [count, is_exact, groups, samples [original_id, body], missing], left_out, "
-    "overtaking (on FIFO)"
+    f"{_MOVED}. With --dry-run: plan [count, is_exact, groups, samples [original_id, body], missing, hidden], "
+    "left_out, overtaking (on FIFO)"
 )
 
 VERBS = (
