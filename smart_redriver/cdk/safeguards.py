@@ -19,7 +19,7 @@ from smart_redriver.cdk.queue_clashes import KEY_ARN
 from smart_redriver.engine.config.kinds import Kind, read_fields, setting, whole
 from smart_redriver.engine.errors import Fault, SettingsError
 
-ANY_KEY = "a key, not an alias of it: `kms.Key.from_key_arn` makes one of an ARN"
+ANY_KEY = "a key: `kms.Key.from_key_arn` makes one of an ARN; an alias of it can't be granted"
 
 #: The retention times that CloudWatch Logs accepts, in days.
 #: https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html
