@@ -49,8 +49,7 @@ def finish(
     Some of the `planned` letters may be hidden by now in the queue they were to be taken `out_of`. So many letters were
     `hidden` when it was planned, and may still be: nobody knows whether they were meant, too.
     """
-    unmet, gone = (0, 0) if choice.ids else _not_met(tally, planned, out_of)
-    hidden = min(hidden, out_of.facts().hidden) if out_of and hidden else 0
+    unmet, gone, hidden = _not_met(tally, 0 if choice.ids else planned, hidden, out_of)
     missing = sorted(choice.ids - tally.ids_done) if not tally.was_interrupted else []
     first, *rest = tally_in_words(tally, done_word)
     session.terminal.say(first[0].upper() + first[1:] + ".")
@@ -107,19 +106,23 @@ def _exit(tally: Tally, *, is_all: bool) -> Exit:
     return Exit.PARTLY if tally.done or tally.discarded else Exit.REFUSED
 
 
-def _not_met(tally: Tally, planned: int, out_of: DeadLetters | None) -> tuple[int, int]:
+def _not_met(
+    tally: Tally, planned: int, hidden: int, out_of: DeadLetters | None
+) -> tuple[int, int, int]:
     """Count letters of the plan that were not found: those that can't be met now, and those that are no longer there.
 
+    The third count is of those that were `hidden` from the plan and still are.
     In a FIFO queue, letters behind others of their group can't be met although they count as visible.
     """
     stay = tally.skipped.total() + tally.failed.total()
     met = tally.done + tally.discarded + stay
-    if out_of is None or tally.was_interrupted or met >= planned:
-        return 0, 0
+    short = 0 if tally.was_interrupted else max(0, planned - met)
+    if out_of is None or not (short or hidden):
+        return 0, 0, 0
     facts = out_of.facts()
     there = max(0, facts.depth - stay) if out_of.is_fifo else facts.hidden
-    unmet = min(planned - met, there)
-    return unmet, planned - met - unmet
+    unmet = min(short, there)
+    return unmet, short - unmet, min(hidden, facts.hidden)
 
 
 def tell_order(session: Session, *, from_dlq: bool) -> None:
