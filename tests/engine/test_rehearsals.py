@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from simulator.limits import Limits
 from simulator.scenarios import ROWS, Scenario, named
 from simulator.world import hours
 from tests.engine.rehearsal import RehearsingPolicy
@@ -31,7 +32,7 @@ IN_ORDER = [
 
 
 def first_hours(scenario: Scenario) -> RehearsingPolicy:
-    short = replace(scenario, until=min(scenario.until, hours(2)))
+    short = replace(scenario, until=min(scenario.until, hours(2)), limits=Limits())
     policy = short.played(
         0, lambda world, seed: RehearsingPolicy(world, scenario.settings, seed=seed)
     ).policy
