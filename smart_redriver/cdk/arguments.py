@@ -13,9 +13,11 @@ import aws_cdk as cdk
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
+from constructs import Construct
 
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.queue_clashes import KEY_ARN, MAX_SOURCES, QUEUE_ARN
+from smart_redriver.cdk.queues import LONGEST_RETENTION
 from smart_redriver.cdk.safeguards import ANY_KEY, Safeguards, is_alias
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import Fault, SettingsError
@@ -298,6 +300,19 @@ def _too_short(
     if kept is not None and kept_before is not None and kept < kept_before:
         accepted = f"at least the {kept_before} s for which {other} keeps messages"
         yield Fault(setting=f"{role}.retention_period", seen=kept, accepted=accepted)
+
+
+def warn_of_retention(scope: Construct, queues: Mapping[str, sqs.IQueue]) -> None:
+    """Make synth warn about each queue for letters that the app makes, and that keeps them for less than SQS can."""
+    longest = LONGEST_RETENTION.to_seconds()
+    for role, queue in queues.items():
+        facts = known(queue)
+        if facts and facts.retention is not None and facts.retention < longest:
+            text = (
+                f"{role} ({queue.node.path}) keeps letters for {facts.retention} s, then SQS deletes them for good. "
+                f"Set its retention_period to {LONGEST_RETENTION.to_days():g} days, the most there is."
+            )
+            cdk.Annotations.of(scope).add_warning_v2("smart-redriver:retention", text)
 
 
 def _on_its_own(role: str, queue: sqs.IQueue) -> Fault:

@@ -11,7 +11,7 @@ from smart_redriver.cdk.acknowledged import accept_outcome_queue, accept_parking
 
 #: The longest that SQS keeps a message: 14 days.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
-_LONGEST_RETENTION = cdk.Duration.days(14)
+LONGEST_RETENTION = cdk.Duration.days(14)
 #: How long the source queue keeps messages: SQS's own default. A dead letter's age still counts from its first send.
 _MESSAGES_KEPT = cdk.Duration.days(4)
 #: A report that a verdict waits for is minutes old. Days are for a re-driver that is out of order.
@@ -55,7 +55,7 @@ class NewQueues(Construct):
             encryption=encryption,
             encryption_master_key=key,
             enforce_ssl=True,
-            retention_period=_LONGEST_RETENTION,
+            retention_period=LONGEST_RETENTION,
             # A letter from another queue would be redriven to the wrong consumer.
             redrive_allow_policy=sqs.RedriveAllowPolicy(
                 redrive_permission=sqs.RedrivePermission.BY_QUEUE,
@@ -87,7 +87,7 @@ def make_parking_lot(
     scope: Construct, *, key: kms.IKey | None, removal_policy: cdk.RemovalPolicy, fifo: bool
 ) -> sqs.Queue:
     """Create ``ParkingLot`` in ``scope``, encrypted by ``key`` or by SQS's own. It is ``fifo`` if the DLQ is."""
-    queue = _last_queue(scope, "ParkingLot", _LONGEST_RETENTION, key, removal_policy, fifo=fifo)
+    queue = _last_queue(scope, "ParkingLot", LONGEST_RETENTION, key, removal_policy, fifo=fifo)
     accept_parking_lot(queue)
     return queue
 

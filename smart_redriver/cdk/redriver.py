@@ -25,6 +25,7 @@ from smart_redriver.cdk.arguments import (
     role_faults,
     too_many,
     unread_settings,
+    warn_of_retention,
 )
 from smart_redriver.cdk.dashboard import DashboardWidget
 from smart_redriver.cdk.given import Naming, Resources, Targets
@@ -157,6 +158,7 @@ class SmartRedriver(Construct):
             ],
             topics=(resources.topics, Topics),
         )
+        warn_of_retention(self, others)
         self.source_queues = tuple(sources.values())
         self.origin_config = origin_config
         self.settings = settings

@@ -84,6 +84,55 @@ def test_a_parking_lot_that_forgets_first_or_lets_letters_go_is_refused(stack):
     assert set(faults) == {"parking_lot.retention_period", "parking_lot"}
 
 
+def warned(stack: cdk.Stack) -> list[str]:
+    found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("retention"))
+    return [str(one.entry.data) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("kept", "seconds"), [({}, 345_600), ({"retention_period": cdk.Duration.days(13)}, 1_123_200)]
+)
+def test_a_dead_letter_queue_that_keeps_letters_for_less_than_14_days_is_warned_of(
+    stack, kept, seconds
+):
+    dead = a_queue(stack, "Dead", **kept)
+    source = a_queue(stack, "Source", **failing_to(dead))
+
+    made = SmartRedriver(stack, "Redriver", source_queue=source, dead_letter_queue=dead)
+
+    [told] = warned(stack)
+    assert told.startswith(f"dead_letter_queue (Shop/Dead) keeps letters for {seconds} s, then ")
+    assert "to 14 days, the most there is. [ack: smart-redriver:retention]" in told
+    cdk.Annotations.of(made).acknowledge_warning("smart-redriver:retention", "short by intent")
+    assert warned(stack) == []
+
+
+def test_a_parking_lot_that_keeps_letters_for_less_than_14_days_is_warned_of(stack):
+    dead, source = (
+        sqs.Queue.from_queue_arn(stack, name, queue_arn(name)) for name in ("orders-dlq", "orders")
+    )
+    resources = Resources(parking_lot=a_queue(stack, "Lot"))
+
+    SmartRedriver(
+        stack, "Redriver", source_queue=source, dead_letter_queue=dead, resources=resources
+    )
+
+    [told] = warned(stack)
+    assert told.startswith("parking_lot (Shop/Lot) keeps letters for 345600 s")
+
+
+@pytest.mark.parametrize("kept", ["14 days", "told at deployment"])
+def test_a_queue_that_keeps_letters_as_long_as_sqs_can_is_not_warned_of(stack, kept):
+    later = cdk.CfnParameter(stack, "Kept", type="Number").value_as_number
+    retention = FOURTEEN if kept == "14 days" else cdk.Duration.seconds(later)
+    dead = a_queue(stack, "Dead", retention_period=retention)
+    source = a_queue(stack, "Source", **failing_to(dead))
+
+    SmartRedriver(stack, "Redriver", source_queue=source, dead_letter_queue=dead)
+
+    assert warned(stack) == []
+
+
 @pytest.mark.parametrize("fifo", ["source", "dead"])
 def test_a_pair_of_which_one_is_fifo_is_refused(stack, fifo):
     queues = {
