@@ -101,7 +101,7 @@ class MonitoringSettings:
         3, whole(1, 10), "cool-downs in a row after which an open circuit pages"
     )
     alarm_success_percent: float = setting(
-        80.0, number(0, 100), "percent of verdicts that are successes, at least"
+        80.0, number(1, 100), "percent of verdicts that are successes, at least"
     )
     alarm_success_verdicts: int = setting(
         10, whole(1, 1000), "verdicts an hour below which the success rate says nothing"
@@ -121,7 +121,7 @@ class MonitoringSettings:
     alarm_silent_minutes: int = setting(10, whole(3, 60), "minutes without an invocation that page")
     alarm_expiry_percent: float = setting(
         14.0,
-        number(0, 100),
+        number(1, 100),
         "percent of the DLQ's retention left before the first expiry, below which an alarm pages",
     )
     warning_emails: tuple[str, ...] = setting((), _emails(), "told what can wait")

@@ -231,6 +231,8 @@ def test_topics_of_others_are_used_as_they_are() -> None:
         ("alarms", "some"),
         ("alarm_dead_letters_paging", "-1"),
         ("alarm_success_percent", "101"),
+        ("alarm_success_percent", "0"),  # an alarm that could never go off
+        ("alarm_expiry_percent", "0"),
         ("runbook_url", "docs/runbook.md#top"),
         ("alarm_dead_letter_paging", "7"),  # misspelt
     ],
