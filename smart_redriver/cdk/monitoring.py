@@ -294,7 +294,13 @@ class QueueMonitoring(Construct):
         if monitoring.alarms is Alarms.PAGING:
             function.add_environment(KEPT_VARIABLE, ",".join(sorted(one.name for one in OWN)))
             return
-        WarningAlarms(make, every, settings=settings, monitoring=monitoring, topic=topics.warning)
+        WarningAlarms(
+            make,
+            every,
+            settings=settings,
+            monitoring=monitoring,
+            topic=topics.expect_warnings(),
+        )
         finest, coarsest = _GRAPH_PERIOD_MINUTES
         QueueDashboard(
             self,

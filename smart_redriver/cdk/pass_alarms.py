@@ -77,7 +77,7 @@ class PassAlarms:
                 f"Letters have waited for half an hour: {self._why_open}.",
                 "`redrive status` and `redrive causes`: what fails, and since when.",
             ),
-            topic=self._topics.warning,
+            topic=self._topics.expect_warnings(),
         )
 
     def _passes_fail(self) -> None:
@@ -106,7 +106,7 @@ class PassAlarms:
                 "For an hour, passes have met letters that they could not move and left in place.",
                 "`redrive logs`: `faults` says which call and why; `redrive doctor` what keeps letters.",
             ),
-            topic=self._topics.warning,
+            topic=self._topics.expect_warnings(),
         )
 
     def _function_fails(self, function: lambda_.IFunction) -> None:
@@ -131,7 +131,7 @@ class PassAlarms:
                 "Letters were parked and wait for a person.",
                 "`redrive parked`, then `redrive show ID`.",
             ),
-            topic=self._topics.warning,
+            topic=self._topics.expect_warnings(),
         )
 
     def _metric(self, metric_name: str, statistic: str) -> cloudwatch.Metric:

@@ -6,11 +6,12 @@ from typing import cast
 from weakref import WeakKeyDictionary
 
 import aws_cdk as cdk
+import jsii
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 from smart_redriver.cdk.acknowledged import accept_topics
 from smart_redriver.cdk.arguments import check_topics, checked_monitoring, is_away
@@ -54,7 +55,15 @@ class Topics(Construct):
             topic.grant_publish(_alarms_of_this_account(self))
         self._subscribe(self.warning, "Warning", monitoring.warning_emails)
         self._subscribe(self.paging, "Paging", monitoring.paging_emails)
+        self.has_warnings = False
+        if monitoring.warning_emails and self.warning is not self.paging:
+            cdk.Aspects.of(self).add(_WarningsExpected(self))
         accept_topics(self)
+
+    def expect_warnings(self) -> sns.ITopic:
+        """The topic ``warning``, for an alarm of a re-driver."""
+        self.has_warnings = True
+        return self.warning
 
     @functools.cached_property
     def _key(self) -> kms.IKey:
@@ -123,6 +132,22 @@ class Topics(Construct):
             allowed_pattern="^(https://.+)?$",
             description=f"HTTPS address subscribed to the {name.lower()} topic; empty for none",
         )
+
+
+@jsii.implements(cdk.IAspect)
+class _WarningsExpected:
+    """Makes synth warn of addresses that get nothing. Only then is it known which alarms the re-drivers have."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+
+    def visit(self, node: IConstruct) -> None:
+        if node.node.path == self._topics.node.path and not self._topics.has_warnings:
+            text = (
+                "warning_emails are told nothing: with alarms=paging there is no alarm that warns. Set alarms=all, "
+                "or leave them out."
+            )
+            cdk.Annotations.of(node).add_warning_v2("smart-redriver:warning-emails", text)
 
 
 def _elsewhere(stack: cdk.Stack, monitoring: MonitoringSettings) -> Iterator[Fault]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_kms as kms
-from aws_cdk.assertions import Template
+from aws_cdk.assertions import Annotations, Match, Template
 from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
 from smart_redriver.cdk import (
@@ -180,6 +180,12 @@ def test_its_alarms_are_on_what_passes_write_and_name_its_own_runbook(template):
     assert "## Runbook" in (ROOT / "docs" / "kafka.md").read_text()
     (passes,) = [one for one in alarms if "PassesFail" in one["AlarmName"]]
     assert passes["Dimensions"] == [{"Name": "QueueName", "Value": "orders/shop.orders"}]
+
+
+def test_addresses_for_warnings_are_told_of_its_alarms_whatever_alarms_says():
+    stack = made(monitoring=MonitoringSettings(warning_emails=("ann@example.com",)))
+
+    Annotations.from_stack(stack).has_no_warning("*", Match.string_like_regexp("warning_emails"))
 
 
 @pytest.mark.parametrize(

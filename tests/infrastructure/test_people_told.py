@@ -8,7 +8,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
-from aws_cdk.assertions import Template
+from aws_cdk.assertions import Annotations, Match, Template
 
 from smart_redriver.cdk import Alarms, MonitoringSettings, Resources, SmartRedriver, Topics
 from smart_redriver.engine.errors import SettingsError
@@ -55,6 +55,35 @@ def test_whom_monitoring_names_is_subscribed_to_the_topics_of_the_stack(stack, e
     redriver(stack, monitoring=MonitoringSettings(paging_emails=emails))
 
     assert mailed(stack) == ["ann@example.com"]
+
+
+def warned(stack: cdk.Stack) -> list[str]:
+    found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("emails"))
+    return [str(one.entry.data) for one in found]
+
+
+def test_addresses_for_warnings_where_no_alarm_warns_are_warned_of(stack):
+    made = redriver(stack, monitoring=MonitoringSettings(warning_emails=("ann@example.com",)))
+
+    [told] = warned(stack)
+    assert told.startswith("warning_emails are told nothing: with alarms=paging there is no alarm")
+    cdk.Annotations.of(made.topics).acknowledge_warning("smart-redriver:warning-emails")
+    assert warned(stack) == []
+
+
+def test_addresses_for_warnings_are_warned_of_only_if_none_of_the_stacks_re_drivers_warns(stack):
+    redriver(stack, monitoring=MonitoringSettings(warning_emails=("ann@example.com",)))
+    redriver(stack, "mails", monitoring=MonitoringSettings(alarms=Alarms.ALL))
+
+    assert warned(stack) == []
+
+
+def test_addresses_for_warnings_that_get_the_pages_too_are_not_warned_of(stack):
+    topics = {"warning_topic_arn": TOPIC, "paging_topic_arn": TOPIC}
+    people = {"warning_emails": ("ann@example.com",)}
+    redriver(stack, monitoring=MonitoringSettings(**people, **topics))  # type: ignore[arg-type]
+
+    assert warned(stack) == []
 
 
 def test_a_topic_that_monitoring_names_is_paged(stack):
