@@ -225,7 +225,7 @@ def parse_context(values: Mapping[str, Any]) -> Context:
     queues: tuple[Adopted, ...] = ()
     try:
         if QUEUES in values:
-            queues = read_adopted_queues(values[QUEUES], values)
+            queues = read_adopted_queues(values[QUEUES], values, KNOWN)
     except SettingsError as error:
         faults += error.faults
     if QUEUES in values:

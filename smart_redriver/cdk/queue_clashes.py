@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from smart_redriver.engine.config.backends import BACKENDS
@@ -45,7 +45,9 @@ class EntryReader(Protocol):
     resources_key: str
     resources_called: str
 
-    def __init__(self, place: str, entry: Mapping[str, Any]) -> None: ...
+    def __init__(
+        self, place: str, entry: Mapping[str, Any], of_the_stack: Container[str]
+    ) -> None: ...
     def read(self, global_values: Mapping[str, Any]) -> Any:
         """Read the entry. Its settings take precedence over the global ones. Returns None if something is wrong."""
         ...

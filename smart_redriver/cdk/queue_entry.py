@@ -5,7 +5,7 @@ Each fault has its place in the list.
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -120,10 +120,13 @@ class QueueEntry:
     of_alarms: tuple[str, ...] = _MONITORING
     resources_key, resources_called = "dead_letter_arn", "queues"
 
-    def __init__(self, place: str, entry: Mapping[str, Any]) -> None:
+    def __init__(
+        self, place: str, entry: Mapping[str, Any], of_the_stack: Container[str] = ()
+    ) -> None:
         self.faults: list[Fault] = []
         self._place = place
         self._entry = entry
+        self._of_the_stack = of_the_stack
 
     def read(self, global_values: Mapping[str, Any]) -> AdoptedQueue | None:
         """The queue; None if something is wrong with it. Its settings take precedence over the global ones."""
@@ -232,6 +235,9 @@ class QueueEntry:
         for key, value in self._entry.items():
             if key in FOR_MADE_QUEUES:
                 self._add(key, value, "nothing: it is only for a source queue that the stack makes")
+            elif key not in known and key in self._of_the_stack:
+                accepted = f"nothing: it is for the whole stack, above the queues or by `-c {key}=`"
+                self._add(key, value, accepted)
             elif key in near:
                 self._add(key, value, f"the name {near[key]} (nothing is called {key})")
             elif key not in known:
@@ -311,16 +317,19 @@ QUEUES = "queues"
 Adopted = AdoptedQueue | AdoptedElsewhere
 
 
-def read_adopted_queues(given: object, global_values: Mapping[str, Any]) -> tuple[Adopted, ...]:
+def read_adopted_queues(
+    given: object, global_values: Mapping[str, Any], of_the_stack: Container[str] = ()
+) -> tuple[Adopted, ...]:
     """The adopted queues in ``given``: a list of tables, or the path of a TOML file with such a list.
 
-    A queue's settings take precedence over the global ones. Raises SettingsError listing every fault.
+    A queue's settings take precedence over the global ones. ``of_the_stack`` has the names of all settings that may be
+    above the queues. Raises SettingsError listing every fault.
     """
     entries = _load(given)
     faults: list[Fault] = []
     queues: list[Adopted | None] = []
     for index, entry in enumerate(entries):
-        reader = reader_of(entry)(f"{QUEUES}[{index}]", entry)
+        reader = reader_of(entry)(f"{QUEUES}[{index}]", entry, of_the_stack)
         queue = reader.read(global_values)
         faults += reader.faults
         queues.append(queue)

@@ -109,6 +109,15 @@ def test_every_fault_is_told_at_once_with_its_place():
     assert faults[1].endswith("the name max_attempts (nothing is called max_atempts)")
 
 
+@pytest.mark.parametrize("name", ["tags", "retain", "vpc_id", "dashboard_widget"])
+def test_a_setting_of_the_stack_in_an_entry_is_sent_to_its_place(name):
+    """`tags` is near `targets`, which an entry may have."""
+    assert faults_of([entry("orders", **{name: "team=payments"})]) == [
+        f"queues[0].{name}: saw 'team=payments', accepted is nothing: it is for the whole stack, above the queues "
+        f"or by `-c {name}=`"
+    ]
+
+
 def test_a_wrong_global_setting_is_told_once_and_not_by_every_queue():
     assert faults_of([entry("orders"), entry("mails")], max_window="many") == [
         "max_window: saw 'many', accepted is a whole number from 1 to 100000 "
