@@ -34,9 +34,7 @@ def tell_owners(
 ) -> None:
     """Make synth print, as JSON to paste, what the owners of foreign queues, topics and keys must allow."""
     statements = {
-        _called(scope, queue.queue_arn): _statement(
-            scope, queue.env.account, actions, queue.queue_arn, {}
-        )
+        queue.queue_arn: _statement(scope, queue.env.account, actions, queue.queue_arn, {})
         for queue, actions in queues
         if _is_foreign(queue)
     }
@@ -47,8 +45,9 @@ def tell_owners(
             statements[target.place] = _statement(scope, account, actions, target.place, {})
     statements |= _of_keys(scope, [use for use in keys if _is_foreign(use.key)])
     if statements:
-        text = json.dumps(cdk.Stack.of(scope).resolve(statements), indent=2)
-        cdk.Annotations.of(scope).add_info_v2("smart-redriver:owners", f"{_FOREWORD}\n{text}")
+        text = json.dumps(_to_paste(scope, statements), indent=2)
+        told = f"{_FOREWORD}{_left_open(text)}\n{text}"
+        cdk.Annotations.of(scope).add_info_v2("smart-redriver:owners", told)
 
 
 def _of_keys(scope: Construct, foreign: Sequence[KeyUse]) -> dict[str, dict[str, Any]]:
@@ -61,9 +60,7 @@ def _of_keys(scope: Construct, foreign: Sequence[KeyUse]) -> dict[str, dict[str,
         via = {"kms:ViaService": services if len(services) > 1 else services[0]}
         # In a key policy, `*` means the key itself.
         account = uses[0].key.env.account
-        statements[_called(scope, arn)] = _statement(
-            scope, account, actions, "*", {"StringEquals": via}
-        )
+        statements[arn] = _statement(scope, account, actions, "*", {"StringEquals": via})
     return statements
 
 
@@ -121,8 +118,9 @@ def open_key(scope: Construct, key: kms.IKey) -> None:
         for one in statements:
             key.add_to_resource_policy(iam.PolicyStatement.from_json(one))
         return
-    text = json.dumps(stack.resolve({_called(scope, key.key_arn): statements}))
-    cdk.Annotations.of(scope).add_info_v2("smart-redriver:key", f"{_KEY_FOREWORD} {text}")
+    text = json.dumps(_to_paste(scope, {key.key_arn: statements}))
+    told = f"{_KEY_FOREWORD}{_left_open(text)} {text}"
+    cdk.Annotations.of(scope).add_info_v2("smart-redriver:key", told)
 
 
 def _named_after(stack: cdk.Stack) -> str:
@@ -138,10 +136,41 @@ def outermost(scope: Construct) -> cdk.Stack:
     return stack
 
 
-def _called(scope: Construct, arn: str) -> str:
-    """The ARN, or a text of its parts if only a deployment knows it, because a token can't be a mapping's key."""
-    resolved = cdk.Stack.of(scope).resolve(arn)
-    return resolved if isinstance(resolved, str) else json.dumps(resolved)
+def _to_paste(scope: Construct, by_arn: Mapping[str, object]) -> dict[str, Any]:
+    """The statements with values in place of tokens. If only a deployment knows one, it is `${Name}`.
+
+    A stack that may be deployed anywhere is where the queues and keys are that it is given: their ARNs say where.
+    """
+    stack = cdk.Stack.of(scope)
+    told = {}
+    for arn, statement in by_arn.items():
+        partition, region = ("", "") if cdk.Token.is_unresolved(arn) else arn.split(":")[1:4:2]
+        known = {"AWS::Partition": partition, "AWS::Region": region}
+        told[_spelt(stack.resolve(arn), known)] = _spelt(stack.resolve(statement), known)
+    return told
+
+
+def _spelt(resolved: Any, known: Mapping[str, str]) -> Any:
+    """CloudFormation's functions as text, as in `Fn::Sub`."""
+    match resolved:
+        case {"Ref": name}:
+            return known.get(name) or f"${{{name}}}"
+        case {"Fn::GetAtt": [*names]}:
+            return f"${{{'.'.join(names)}}}"
+        case {"Fn::Join": [between, [*parts]]}:
+            return between.join(_spelt(one, known) for one in parts)
+        case dict() if len(resolved) == 1 and (function := next(iter(resolved))).startswith("Fn::"):
+            return f"${{{function} of {json.dumps(resolved[function])}}}"
+        case dict():
+            return {key: _spelt(one, known) for key, one in resolved.items()}
+        case list():
+            return [_spelt(one, known) for one in resolved]
+    return resolved
+
+
+def _left_open(text: str) -> str:
+    open_ones = " Replace each $ and its braces by the value in the deployment."
+    return open_ones if "${" in text else ""
 
 
 def _is_foreign(resource: cdk.IResource) -> bool:
@@ -157,7 +186,8 @@ def _statement(
 ) -> dict[str, Any]:
     """An Allow statement for the roles of this stack. Only a deployment knows their full names."""
     stack = cdk.Stack.of(scope)
-    account = owner if cdk.Token.is_unresolved(stack.account) else stack.account
+    is_known = not cdk.Token.is_unresolved(owner)
+    account = owner if is_known and cdk.Token.is_unresolved(stack.account) else stack.account
     roles = f"arn:{stack.partition}:iam::{account}:role/{_named_after(stack)}"
     return {
         "Sid": "SmartRedriver",

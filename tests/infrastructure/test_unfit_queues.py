@@ -13,10 +13,11 @@ from aws_cdk.assertions import Annotations, Match, Template
 
 from smart_redriver.cdk import Resources, SmartRedriver
 from smart_redriver.engine.errors import SettingsError
-from tests.infrastructure.adopted import ACCOUNT, in_role, queue_arn
+from tests.infrastructure.adopted import ACCOUNT, in_role, key_arn, queue_arn
 from tests.infrastructure.app_process import UNBUNDLED
 from tests.infrastructure.conftest import FLAGS, check_by_the_cdk
 
+CHINESE_KEY = key_arn(1).replace("arn:aws", "arn:aws-cn")
 FOURTEEN, ONE = cdk.Duration.days(14), cdk.Duration.days(1)
 
 
@@ -232,12 +233,49 @@ def test_queues_and_keys_whose_arns_only_a_deployment_knows_are_served_and_told_
     )
     text = str(told.entry.data)
     statements = json.loads(text[text.index("{") : text.rindex("}") + 1])
-    assert {json.loads(one)["Ref"] for one in statements} == {
-        "OrdersArn",
-        "OrdersKeyArn",
-        "DeadArn",
-        "DeadKeyArn",
+    assert statements.keys() == {"${OrdersArn}", "${OrdersKeyArn}", "${DeadArn}", "${DeadKeyArn}"}
+    of_key = statements["${OrdersKeyArn}"]
+    whole_account = "arn:${AWS::Partition}:iam::${AWS::AccountId}:root"
+    assert of_key["Principal"] == {"AWS": whole_account}
+    assert of_key["Condition"]["StringEquals"] == {
+        "kms:ViaService": "sqs.${AWS::Region}.amazonaws.com"
     }
+    assert "Replace each $ and its braces by the value in the deployment." in text
+
+
+def told_of_foreign_queues(stack: cdk.Stack, orders: str) -> str:
+    source, dead = (
+        sqs.Queue.from_queue_attributes(stack, name, queue_arn=arn, key_arn=CHINESE_KEY)
+        for name, arn in (("Orders", orders), ("Dead", queue_arn("orders-dlq")))
+    )
+    SmartRedriver(stack, "Redriver", source_queue=source, dead_letter_queue=dead)
+    [told] = Annotations.from_stack(stack).find_info(
+        "*", Match.string_like_regexp("Statements for")
+    )
+    return str(told.entry.data)
+
+
+def test_statements_of_an_app_without_flags_and_a_place_can_be_pasted(stack):
+    """Its partition, Region and account are functions of CloudFormation: the ARNs given say what they will be."""
+    text = told_of_foreign_queues(stack, queue_arn("orders"))
+
+    statements = json.loads(text[text.index("{") : text.rindex("}") + 1])
+    of_queue, of_key = statements[queue_arn("orders")], statements[CHINESE_KEY]
+    assert of_queue["Condition"]["ArnLike"] == {
+        "aws:PrincipalArn": f"arn:aws:iam::{ACCOUNT}:role/Shop-*"
+    }
+    assert of_key["Principal"] == {"AWS": f"arn:aws-cn:iam::{ACCOUNT}:root"}
+    assert of_key["Condition"]["StringEquals"] == {"kms:ViaService": "sqs.eu-west-1.amazonaws.com"}
+    assert "$" not in text
+    assert "Fn::" not in text
+
+
+def test_a_queue_that_another_stack_exports_is_told_of_by_its_export(stack):
+    text = told_of_foreign_queues(stack, cdk.Fn.import_value("orders-arn"))
+
+    statements = json.loads(text[text.index("{") : text.rindex("}") + 1])
+    name = '${Fn::ImportValue of "orders-arn"}'
+    assert statements[name]["Resource"] == name
 
 
 @pytest.mark.parametrize(
