@@ -16,7 +16,12 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
-from smart_redriver.cdk.queue_clashes import KEY_ARN, MAX_SOURCES, QUEUE_ARN
+from smart_redriver.cdk.queue_clashes import (
+    KEY_ARN,
+    MAX_SOURCES,
+    QUEUE_ARN,
+    partition_faults,
+)
 from smart_redriver.cdk.queues import LONGEST_RETENTION
 from smart_redriver.cdk.safeguards import ANY_KEY, Safeguards, is_alias
 from smart_redriver.engine.config.settings import Settings
@@ -47,7 +52,10 @@ def check_resources(
     keys: Mapping[str, kms.IKey | None],
     listed_keys: Mapping[str, kms.IKey],
 ) -> None:
-    """Raise SettingsError for an argument that is not a CDK queue or key, an alias, or a queue with an invalid ARN."""
+    """Raise SettingsError for an argument that is not a CDK queue or key, an alias, or a queue with an invalid ARN.
+
+    An ARN in another partition than its Region is invalid.
+    """
     all_keys = {**_given(keys), **listed_keys}
     faults = [
         *_without("queue_arn", queues, "a queue: `sqs.Queue.from_queue_arn` makes one of an ARN"),
@@ -60,8 +68,11 @@ def check_resources(
     )
     for role, queue in queues.items():
         arn = getattr(queue, "queue_arn", None)
-        if arn and not cdk.Token.is_unresolved(arn) and not QUEUE_ARN.fullmatch(arn):
+        if not arn or cdk.Token.is_unresolved(arn):
+            continue
+        if not QUEUE_ARN.fullmatch(arn):
             faults.append(Fault(setting=role, seen=arn, accepted="the ARN of one SQS queue"))
+        faults += partition_faults(role, arn)
     if faults:
         raise SettingsError(faults)
 

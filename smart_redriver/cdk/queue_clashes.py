@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from aws_cdk.region_info import RegionInfo
+
 from smart_redriver.engine.config.backends import BACKENDS
 from smart_redriver.engine.config.targets import Origin, Target, is_fifo
 from smart_redriver.engine.errors import Fault
@@ -30,6 +32,15 @@ MAX_QUEUES_WITH_WIDGET = 23
 #: The most source queues in a DLQ's redrive allow policy. Their URLs share the 4 KB of the function's environment.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
 MAX_SOURCES = 10
+
+
+def partition_faults(place: str, queue_arn: str) -> Iterator[Fault]:
+    """Yield a fault of a queue's ARN with a partition that is known not to be its Region's."""
+    home = QUEUE_ARN.fullmatch(queue_arn)
+    partition = RegionInfo.get(home["region"]).partition if home else None
+    if home and partition and not queue_arn.startswith(f"arn:{partition}:"):
+        accepted = f"an ARN in the partition {partition}, as {home['region']} is"
+        yield Fault(setting=place, seen=queue_arn, accepted=accepted)
 
 
 class EntryReader(Protocol):
@@ -227,8 +238,12 @@ def _same_target(one: _Named) -> tuple[str, tuple[str, str]]:
 
 
 def _elsewhere(queues: Iterable[_Named], keys: Iterable[_Named]) -> Iterator[Fault]:
-    """Yield faults of queues outside the function's account or Region, and of keys outside that Region."""
+    """Yield faults of queues outside the function's account or Region, and of keys outside that Region.
+
+    A queue in another partition than its Region is nowhere.
+    """
     for one in queues:
+        yield from partition_faults(one.place, one.value)
         match = QUEUE_ARN.fullmatch(one.value)
         if match and one.home[0] and match.group("region", "account") != one.home:
             where = "/".join(one.home)

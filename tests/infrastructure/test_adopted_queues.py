@@ -118,6 +118,14 @@ def test_a_setting_of_the_stack_in_an_entry_is_sent_to_its_place(name):
     ]
 
 
+def test_a_queue_in_another_partition_than_its_region_is_refused_at_its_place():
+    dead = queue_arn("orders-dlq").replace("arn:aws:", "arn:aws-cn:")
+
+    assert faults_of([entry("orders", dead_letter_arn=dead)]) == [
+        f"queues[0].dead_letter_arn: saw '{dead}', accepted is an ARN in the partition aws, as eu-west-1 is"
+    ]
+
+
 def test_a_wrong_global_setting_is_told_once_and_not_by_every_queue():
     assert faults_of([entry("orders"), entry("mails")], max_window="many") == [
         "max_window: saw 'many', accepted is a whole number from 1 to 100000 "

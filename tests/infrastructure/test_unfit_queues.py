@@ -317,3 +317,28 @@ def test_a_queue_imported_by_what_is_no_arn_of_one_queue_is_refused(stack, arn):
     assert refused(stack, source_queue=source, dead_letter_queue=dead) == {
         "source_queue": "the ARN of one SQS queue"
     }
+
+
+@pytest.mark.parametrize(
+    ("region", "partition", "named"),
+    [("eu-west-1", "aws", "aws-cn"), ("cn-north-1", "aws-cn", "aws")],
+)
+def test_a_queue_in_another_partition_than_its_region_is_refused(stack, region, partition, named):
+    def imported(name: str, partition: str) -> sqs.IQueue:
+        arn = f"arn:{partition}:sqs:{region}:{ACCOUNT}:{name}"
+        return sqs.Queue.from_queue_arn(stack, name, arn)
+
+    queues = {"source_queue": imported("orders", partition)}
+
+    faults = refused(stack, **queues, dead_letter_queue=imported("orders-dlq", named))
+
+    assert faults == {"dead_letter_queue": f"an ARN in the partition {partition}, as {region} is"}
+
+
+def test_the_partition_of_a_region_that_the_cdk_does_not_know_is_as_named(stack):
+    source, dead = (
+        sqs.Queue.from_queue_arn(stack, name, f"arn:aws-new:sqs:xx-new-9:{ACCOUNT}:{name}")
+        for name in ("orders", "orders-dlq")
+    )
+
+    SmartRedriver(stack, "Redriver", source_queue=source, dead_letter_queue=dead)
