@@ -120,9 +120,13 @@ class PileUpAlarms:
         """
         cool_downs = self._monitoring.alarm_open_cool_downs
         time_to_fail = metrics.watched.time_to_fail
-        evaluation = longer_than(
-            outage_before_paging(self._settings, cool_downs, time_to_fail), period=_TRIAL_SECONDS
-        )
+        outage = outage_before_paging(self._settings, cool_downs, time_to_fail)
+        evaluation = longer_than(outage, period=_TRIAL_SECONDS)
+        how_long = f"longer than cool-down {cool_downs}"
+        if outage >= evaluation.seconds * evaluation.breaching:
+            how_long = (
+                f"a day, the longest that CloudWatch looks back (cool-down {cool_downs} ends later)"
+            )
         period = cdk.Duration.seconds(evaluation.seconds)
         return self._make.alarm(
             numbered("CircuitOpen", number),
@@ -137,7 +141,7 @@ class PileUpAlarms:
             own.STATE_VALUES["CLOSED"],
             evaluation,
             Advice(
-                meaning=f"Consumer likely down: the circuit has not closed for longer than cool-down {cool_downs}. "
+                meaning=f"Consumer likely down: the circuit has not closed for {how_long}. "
                 "Letters wait for a canary, or a live message, that succeeds.",
                 first="fix the consumer, letters then go back by themselves; if it is well, "
                 "run `redrive close --reason ...`. `redrive status` says when the next canary goes.",

@@ -34,3 +34,22 @@ def test_every_alarm_is_evaluated_every_minute_and_within_the_limits(synth, cont
         # CloudWatch would take seven days, too, but evaluate once an hour what reaches beyond one.
         assert period * periods <= DAY, name
         assert len(queries_of(alarm)) <= MOST_METRICS, name
+
+
+@pytest.mark.parametrize(
+    ("cool_down", "said"),
+    [
+        ("3600", "for longer than cool-down 3. "),
+        # Three of them are a day, and canaries come between.
+        ("28800", "for a day, the longest that CloudWatch looks back (cool-down 3 ends later). "),
+    ],
+)
+def test_an_open_circuit_says_after_how_long_it_pages(synth, cool_down, said) -> None:
+    context = {"cool_down_seconds": cool_down, "max_cool_down_seconds": cool_down}
+    [text] = [
+        one["Properties"]["AlarmDescription"]
+        for name, one in of_cloudwatch(synth(**context)).items()
+        if "CircuitOpen" in name and one["Type"] == "AWS::CloudWatch::Alarm"
+    ]
+
+    assert said in str(text)
