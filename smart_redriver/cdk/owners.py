@@ -1,8 +1,9 @@
-"""Policy statements that owners of queues and keys outside this app may have to add."""
+"""Policy statements that owners of queues and keys outside this app may have to add, and that keys of it get."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import aws_cdk as cdk
@@ -32,7 +33,13 @@ def tell_owners(
     keys: Iterable[KeyUse],
     calls: Iterable[tuple[Target, Iterable[str]]] = (),
 ) -> None:
-    """Make synth print, as JSON to paste, what the owners of foreign queues, topics and keys must allow."""
+    """Make synth print, as JSON to paste, what the owners of foreign queues, topics and keys must allow.
+
+    The app's own keys allow it from here on, if they leave nothing to IAM.
+    """
+    keys = list(keys)
+    for key, own in _by_key(use for use in keys if not _is_foreign(use.key)):
+        _let_in(scope, key, own)
     statements = {
         queue.queue_arn: _statement(scope, queue.env.account, actions, queue.queue_arn, {})
         for queue, actions in queues
@@ -43,25 +50,72 @@ def tell_owners(
         if target.kind in _WITH_POLICIES and not cdk.Token.is_unresolved(target.place):
             account = target.place.split(":")[4]
             statements[target.place] = _statement(scope, account, actions, target.place, {})
-    statements |= _of_keys(scope, [use for use in keys if _is_foreign(use.key)])
+    for key, foreign in _by_key(use for use in keys if _is_foreign(use.key)):
+        statements[key.key_arn] = _of_key(scope, key, foreign)
     if statements:
         text = json.dumps(_to_paste(scope, statements), indent=2)
         told = f"{_FOREWORD}{_left_open(text)}\n{text}"
         cdk.Annotations.of(scope).add_info_v2("smart-redriver:owners", told)
 
 
-def _of_keys(scope: Construct, foreign: Sequence[KeyUse]) -> dict[str, dict[str, Any]]:
-    """One statement for each key, with all its uses."""
-    statements = {}
-    for arn in dict.fromkeys(use.key.key_arn for use in foreign):
-        uses = [use for use in foreign if use.key.key_arn == arn]
-        actions = {action for use in uses for action in use.actions}
-        services = [use.via(scope) for use in uses]
-        via = {"kms:ViaService": services if len(services) > 1 else services[0]}
-        # In a key policy, `*` means the key itself.
-        account = uses[0].key.env.account
-        statements[arn] = _statement(scope, account, actions, "*", {"StringEquals": via})
-    return statements
+def _by_key(uses: Iterable[KeyUse]) -> Iterator[tuple[kms.IKey, list[KeyUse]]]:
+    """Each key with all its uses."""
+    found: dict[str, list[KeyUse]] = {}
+    for use in uses:
+        found.setdefault(use.key.key_arn, []).append(use)
+    for of_one in found.values():
+        yield of_one[0].key, of_one
+
+
+def _of_key(scope: Construct, key: kms.IKey, uses: Sequence[KeyUse]) -> dict[str, Any]:
+    """One statement for a key, with all its uses."""
+    actions = {action for use in uses for action in use.actions}
+    services = [use.via(scope) for use in uses]
+    via = {"kms:ViaService": services if len(services) > 1 else services[0]}
+    # In a key policy, `*` means the key itself.
+    return _statement(scope, key.env.account, actions, "*", {"StringEquals": via})
+
+
+def _let_in(scope: Construct, key: kms.IKey, uses: Sequence[KeyUse]) -> None:
+    """Allow the roles of this stack in the policy of a key of the app, unless it leaves the uses to IAM.
+
+    Roles are known by their names alone, and the place by CloudFormation's own variables: a reference to this stack
+    from the key's could make the stacks depend on each other.
+    """
+    left_to_iam = list(_left_to_iam(key))
+    actions = {action for use in uses for action in use.actions}
+    if all(any(fnmatchcase(one, pattern) for pattern in left_to_iam) for one in actions):
+        return
+    here = {
+        "AWS::Partition": cdk.Aws.PARTITION,
+        "AWS::Region": cdk.Aws.REGION,
+        "AWS::AccountId": cdk.Aws.ACCOUNT_ID,
+    }
+    statement = _spelt(cdk.Stack.of(scope).resolve(_of_key(scope, key, uses)), here)
+    del statement["Sid"]  # another re-driver's statement has the same
+    key.add_to_resource_policy(iam.PolicyStatement.from_json(statement))
+
+
+def _left_to_iam(key: kms.IKey) -> Iterator[str]:
+    """The actions that the policy of a key of the app lets IAM allow in its account, as far as it is written."""
+    stack = cdk.Stack.of(key)
+    policy = _spelt(stack.resolve(cast("kms.CfnKey", key.node.default_child).key_policy), {})
+    account = _spelt(stack.resolve(stack.account), {})
+    for one in policy["Statement"] if policy else ():
+        is_account = any(
+            who == account or who.endswith(f"::{account}:root") for who in _principals(one)
+        )
+        if is_account and one["Effect"] == "Allow" and "Condition" not in one:
+            yield from _listed(one.get("Action"))
+
+
+def _principals(statement: Mapping[str, Any]) -> list[str]:
+    of_each_kind = statement.get("Principal")
+    return _listed(of_each_kind.get("AWS")) if isinstance(of_each_kind, dict) else []
+
+
+def _listed(given: str | list[str] | None) -> list[str]:
+    return [given] if isinstance(given, str) else given or []
 
 
 _KEY_FOREWORD = """\

@@ -8,12 +8,13 @@ from typing import Any
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Template
 from constructs import Construct
 
-from smart_redriver.cdk import Naming, Safeguards, Settings, SmartRedriver
+from smart_redriver.cdk import Naming, Resources, Safeguards, Settings, SmartRedriver
 from smart_redriver.engine.errors import SettingsError
 from tests.infrastructure.adopted import in_role, key_arn, queue_arn
 from tests.infrastructure.app_process import ROOT, UNBUNDLED
@@ -102,6 +103,76 @@ def test_a_key_of_the_apps_own_lets_the_function_in(stack):
         and str(statement["Resource"]["Fn::GetAtt"][0]).startswith("Key")
     ]
     assert actions == [{"kms:Decrypt", "kms:GenerateDataKey"}]
+
+
+def strict_key(stack: cdk.Stack, *actions: str) -> kms.Key:
+    """A key whose policy lets the account's IAM allow these actions alone."""
+    administer = iam.PolicyStatement(
+        actions=list(actions), resources=["*"], principals=[iam.AccountRootPrincipal()]
+    )
+    return kms.Key(stack, "Key", policy=iam.PolicyDocument(statements=[administer]))
+
+
+def let_in(stack: cdk.Stack) -> list[dict[str, Any]]:
+    """What the policy of the app's key allows for re-drivers."""
+    return [
+        statement
+        for name, key in Template.from_stack(stack).find_resources("AWS::KMS::Key").items()
+        if name.startswith("Key")
+        for statement in key["Properties"]["KeyPolicy"]["Statement"]
+        if "kms:ViaService" in json.dumps(statement)
+    ]
+
+
+@pytest.mark.parametrize("place", ["with the queues", "beside", "nested"])
+def test_a_key_of_the_apps_own_that_leaves_nothing_to_iam_lets_the_roles_in(stack, place):
+    key = strict_key(stack, "kms:Create*", "kms:Put*")
+    scope = {
+        "with the queues": lambda: stack,
+        "beside": lambda: cdk.Stack(stack.node.root, "Redrive"),
+        "nested": lambda: cdk.NestedStack(stack, "Redrive"),
+    }[place]()
+    dead, source = (
+        sqs.Queue.from_queue_attributes(scope, name, queue_arn=queue_arn(name))
+        for name in ("orders-dlq", "orders")
+    )
+    lot = sqs.Queue(scope, "Lot", retention_period=cdk.Duration.days(14), encryption_master_key=key)
+    SmartRedriver(
+        scope,
+        "Redriver",
+        source_queue=source,
+        dead_letter_queue=dead,
+        resources=Resources(parking_lot=lot),
+    )
+
+    [statement] = let_in(stack)
+
+    outermost = "Redrive" if place == "beside" else "Shop"
+    arn = ["arn:", {"Ref": "AWS::Partition"}, ":iam::", {"Ref": "AWS::AccountId"}]
+    via = ["sqs.", {"Ref": "AWS::Region"}, ".amazonaws.com"]
+    assert statement == {
+        "Effect": "Allow",
+        "Principal": {"AWS": {"Fn::Join": ["", [*arn, ":root"]]}},
+        "Action": ["kms:Decrypt", "kms:GenerateDataKey"],
+        "Resource": "*",
+        "Condition": {
+            "ArnLike": {"aws:PrincipalArn": {"Fn::Join": ["", [*arn, f":role/{outermost}-*"]]}},
+            "StringEquals": {"kms:ViaService": {"Fn::Join": ["", via]}},
+        },
+    }
+
+
+@pytest.mark.parametrize("actions", [["kms:*"], ["kms:Decrypt", "kms:Generate*"]])
+def test_a_key_of_the_apps_own_that_leaves_its_use_to_iam_is_as_the_app_made_it(stack, actions):
+    redriver(stack, "Orders", strict_key(stack, *actions))
+
+    assert let_in(stack) == []
+
+
+def test_a_key_of_the_apps_own_with_an_empty_policy_lets_the_roles_in(stack):
+    redriver(stack, "Orders", kms.Key(stack, "Key", policy=iam.PolicyDocument()))
+
+    assert len(let_in(stack)) == 1
 
 
 def imported(stack: cdk.Stack, name: str) -> sqs.IQueue:
