@@ -63,11 +63,14 @@ def warned(stack: cdk.Stack) -> list[str]:
 
 
 def test_addresses_for_warnings_where_no_alarm_warns_are_warned_of(stack):
-    made = redriver(stack, monitoring=MonitoringSettings(warning_emails=("ann@example.com",)))
+    topics = Topics(
+        stack, "Topics", monitoring=MonitoringSettings(warning_emails=("ann@example.com",))
+    )
+    redriver(stack, resources=Resources(topics=topics))
 
     [told] = warned(stack)
     assert told.startswith("warning_emails are told nothing: with alarms=paging there is no alarm")
-    cdk.Annotations.of(made.topics).acknowledge_warning("smart-redriver:warning-emails")
+    cdk.Annotations.of(topics).acknowledge_warning("smart-redriver:warning-emails")
     assert warned(stack) == []
 
 
