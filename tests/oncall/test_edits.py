@@ -285,6 +285,47 @@ def test_the_plan_shows_differences_of_samples_and_the_count(desk: Desk) -> None
     assert desk.bodies(SOURCE) == []
 
 
+def test_a_difference_in_a_long_line_is_shown_with_what_is_around_it(desk: Desk) -> None:
+    body = f'{{"lines":"{"x" * 200_000}","state":"broken","more":"{"y" * 100_000}"}}'
+    desk.park(body)
+
+    ran = desk("edit", "--all", *SWAP, answer="no")
+
+    before, after = f'{"x" * 49}","state":"', f'","more":"{"y" * 50}'
+    assert f"    -[… 199,961 characters …]{before}broken{after}[… 99,952 characters …]\n" in ran.out
+    assert f"    +[… 199,961 characters …]{before}mended{after}[… 99,952 characters …]\n" in ran.out
+    assert len(ran.out) < 3_000
+
+
+def test_changes_far_apart_in_a_line_show_where_they_begin_and_end(desk: Desk) -> None:
+    body = f"broken {'x' * 1_000} broken"
+    desk.park(body)
+
+    ran = desk("edit", "--all", "--with", "sed s/broken/mended/g", answer="no")
+
+    x = "x" * 53
+    assert f"    -broken {x}[… 894 characters …]{x} broken\n    +mended {x}[" in ran.out
+
+
+def test_long_lines_without_a_counterpart_show_their_beginning(desk: Desk) -> None:
+    same, new = "s" * 1_000, "n" * 1_000
+    desk.park(f"{same}\nbroken")
+
+    ran = desk("edit", "--all", "--with", f"sh -c 'cat; echo; echo {new}; echo z'", answer="no")
+
+    assert f"     {same[:60]}[… 940 characters …]\n" in ran.out
+    assert f"    +{new[:60]}[… 880 characters …]{new[:60]}\n    +z\n" in ran.out
+
+
+def test_a_long_difference_shows_its_first_hundred_lines(desk: Desk) -> None:
+    desk.park("broken")
+
+    ran = desk("edit", "--all", "--with", "seq 2000", answer="no")
+
+    assert "    +93\n    +94\n    [… 1,906 more lines …]\n" in ran.out
+    assert "    +95\n" not in ran.out
+
+
 def test_a_dry_run_of_an_edit_sends_nothing(desk: Desk, tmp_path: Path) -> None:
     desk.park("broken 1", "fine")
 

@@ -5,20 +5,23 @@ A fingerprint proves that a letter is still the one that a person saw.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import os
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from difflib import unified_diff
 from functools import partial
+from itertools import chain, groupby, islice, repeat
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from smart_redriver.engine.counts import several
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.oncall.letters.export_file import attributes_from_json, attributes_to_json
 from smart_redriver.oncall.terminal.exits import Refused
@@ -55,15 +58,66 @@ def read_form(text: str, before: Letter) -> Letter:
     return replace(before, body=body, attributes=attributes)
 
 
+#: A longer line shows its changed part, with this many characters around where it begins and where it ends.
+_LONGEST_LINE = 200
+_AROUND = 60
+#: The most lines of a difference.
+_MOST_LINES = 100
+
+
 def difference(before: Letter, after: Letter) -> Iterator[str]:
-    """The changes, as `diff -u` shows them."""
-    yield from difflib.unified_diff(
+    """The changes, as `diff -u` shows them. Long lines are shortened to the part that changed."""
+    lines = unified_diff(
         write_form(before).splitlines(),
         write_form(after).splitlines(),
         "before",
         "after",
         lineterm="",
     )
+    shown = list(islice(lines, _MOST_LINES))
+    more = sum(1 for _ in lines)
+    yield from _shortened(shown)
+    if more:
+        yield f"[… {several(more, 'more line')} …]"
+
+
+def _shortened(lines: Iterable[str]) -> Iterator[str]:
+    """The lines of a difference. One that takes another's place shows what differs between these two."""
+    removed: list[str] = []
+    for mark, run in groupby(lines, itemgetter(0)):
+        here = list(run)
+        added = here if mark == "+" else []
+        yield from map(_changed_part, removed, chain(added, repeat("")))
+        if mark != "-":
+            yield from map(_changed_part, here, chain(removed if added else [], repeat("")))
+        removed = here if mark == "-" else []
+    yield from map(_changed_part, removed, repeat(""))
+
+
+def _changed_part(line: str, other: str) -> str:
+    """A line, shortened to what is different in the other one. One that has not changed keeps its beginning."""
+    if len(line) <= _LONGEST_LINE:
+        return line
+    begins, ends = 1, 1 if line[0] == " " else len(line)
+    if other:
+        begins += _alike(line[1:], other[1:])
+        ends -= _alike(line[: begins - 1 : -1], other[: begins - 1 : -1])
+    parts, shown = [line[0]], 1
+    for place in (begins, ends):
+        first, last = max(place - _AROUND, shown), min(place + _AROUND, len(line))
+        parts += [_left_out(first - shown), line[first:last]]
+        shown = last
+    return "".join([*parts, _left_out(len(line) - shown)])
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _left_out(count: int) -> str:
+    return f"[… {several(count, 'character')} …]" if count else ""
 
 
 def _attributes(letter: Letter) -> str:
