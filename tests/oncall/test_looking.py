@@ -275,6 +275,32 @@ def test_parked_lists_only_what_is_asked_for(
     assert sorted(ids[one["original_id"]] for one in told["letters"]) == expected
 
 
+def test_a_reason_that_no_parked_letter_has_is_told_with_those_they_have(desk: Desk) -> None:
+    desk.park("a", "b")
+    desk.park("c", reason=ParkReason.EXPIRING)
+
+    ran = desk("parked", "--parked-as", "too_old", "--json")
+
+    assert (ran.code, ran.json["count"]) == (0, 0)
+    assert (
+        ran.err
+        == "No letter is parked as TOO_OLD. Letters are parked as EXPIRING and MAX_ATTEMPTS.\n"
+    )
+
+
+def test_a_reason_is_told_with_all_there_can_be_if_nothing_is_parked(desk: Desk) -> None:
+    ran = desk("parked", "--parked-as", "too_old")
+
+    assert ran.out == "No parked letters match.\n"
+    assert "No letter is parked as TOO_OLD. Reasons are MAX_ATTEMPTS, PERMANENT, " in ran.err
+
+
+def test_nothing_is_said_of_reasons_if_another_filter_lets_nothing_through(desk: Desk) -> None:
+    desk.park("a")
+
+    assert desk("parked", "--parked-as", "max_attempts", "--error", "KeyError").err == ""
+
+
 @pytest.mark.parametrize("reason", list(ParkReason))
 def test_why_letters_were_parked_is_said_in_words(desk: Desk, reason: ParkReason) -> None:
     (message_id,) = desk.park("a", reason=reason)

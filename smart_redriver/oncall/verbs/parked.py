@@ -16,13 +16,14 @@ from smart_redriver.oncall.letters.ledger_scan import parked_entries
 from smart_redriver.oncall.letters.look import Look
 from smart_redriver.oncall.letters.presentation import (
     NO_ERROR,
+    REASONS,
     TRY_AGAIN,
     entry_to_json,
     label,
     why_parked,
 )
 from smart_redriver.oncall.terminal.exits import Exit
-from smart_redriver.oncall.terminal.words import ago, stamp
+from smart_redriver.oncall.terminal.words import ago, listed, stamp
 
 
 @dataclass(slots=True)
@@ -68,9 +69,12 @@ def group(entries: Iterable[Entry]) -> list[Group]:
 
 def parked(session: Session, wanted: Filter, *, as_list: bool, limit: int) -> Exit:
     """List or group the parked letters. Raises CallFailed and Refused."""
-    entries = matching(session, parked_entries(session), wanted)
+    reasons: set[str] = set()
+    entries = matching(session, _noting(reasons, parked_entries(session)), wanted)
     if not entries:
         _warn_of_strangers(session)
+        if wanted.reason:
+            _tell_reasons(session, wanted.reason.upper(), reasons)
     entries.sort(key=lambda entry: entry.parked_at or entry.first_seen)
     groups = group(entries)
     shown = entries[:limit] if as_list else []
@@ -125,6 +129,26 @@ def _warn_of_hidden(session: Session, what: str) -> None:
     session.terminal.warn(f"{what}: a pass or a person is working on them; {TRY_AGAIN}.")
 
 
+def _noting(reasons: set[str], entries: Iterable[Entry]) -> Iterator[Entry]:
+    """The entries, whose reasons are put into the set."""
+    for entry in entries:
+        if entry.park_reason:
+            reasons.add(entry.park_reason)
+        yield entry
+
+
+def _tell_reasons(session: Session, wanted: str, there: set[str]) -> None:
+    """If no letter is parked for this reason, name those that are there, or all that are possible if there is none."""
+    if wanted in there:
+        return
+    known = (
+        f"Letters are parked as {listed(sorted(there))}"
+        if there
+        else f"Reasons are {listed(REASONS)}"
+    )
+    session.terminal.warn(f"No letter is parked as {wanted}. {known}.")
+
+
 def _known(look: Iterable[Case], left: dict[str, Entry]) -> Iterator[Case]:
     return (case for case in look if case.message_id in left)
 
@@ -149,13 +173,13 @@ def _tell(
             if words := why_parked(reason):
                 say(f"{reason}: {words}.")
         return
-    listed = [
+    lines = [
         (entry.original_id, label(entry)[0], entry.error or NO_ERROR, str(entry.redrive_count), str(entry.strikes),
          ago(entry.parked_at or entry.first_seen, now))
         for entry in shown
     ]  # fmt: skip
     titles = ("ID", "REASON", "ERROR", "REDRIVES", "STRIKES", "PARKED")
-    session.terminal.table(titles, listed, right={3, 4})
+    session.terminal.table(titles, lines, right={3, 4})
     if len(shown) < len(entries):
         say(f"... and {len(entries) - len(shown):,} more: raise --limit.")
 
