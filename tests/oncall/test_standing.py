@@ -52,9 +52,9 @@ def test_every_plan_shows_pause_circuit_and_what_others_did(
 
 def test_what_oneself_did_and_what_is_long_ago_is_not_shown(desk: Desk) -> None:
     desk.park("a")
-    as_lee(desk, "resume", "--reason", "long ago")
+    as_lee(desk, "close", "--reason", "long ago")
     desk.world.clock.advance(3601)
-    desk("resume", "--reason", "mine", "--yes")
+    desk("close", "--reason", "mine", "--yes")
 
     ran = desk("replay", "--all", answer="no")
 
@@ -66,7 +66,7 @@ def test_what_others_did_before_midnight_is_shown_after_it(desk: Desk) -> None:
     desk.park("a")
     now = desk.world.clock.now()
     desk.world.clock.advance(86_400 - 600 - (now.hour * 3600 + now.minute * 60 + now.second))
-    as_lee(desk, "resume", "--reason", "before midnight")
+    as_lee(desk, "close", "--reason", "before midnight")
     desk.world.clock.advance(1200)
 
     assert "before midnight" in desk("replay", "--all", answer="no").out

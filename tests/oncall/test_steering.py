@@ -51,6 +51,23 @@ def test_resume_ends_a_pause(desk: Desk) -> None:
     assert desk("run", "--yes", "--json").json["redriven"] == 1
 
 
+@pytest.mark.parametrize("before", [(), ("pause", "--reason", "migration", "--for", "1h", "--yes")])
+def test_resume_says_that_nothing_is_paused_and_records_nothing(
+    desk: Desk, before: tuple[str, ...]
+) -> None:
+    if before:
+        desk(*before)
+    desk.world.clock.advance(3600)
+    circuit, history = desk.store.load_circuit(), desk.history()
+
+    ran, told = desk("resume"), desk("resume", "--json").json
+
+    assert ran.code == 0, ran.said
+    assert ran.out.endswith("\norders is not paused by anybody: nothing was changed.\n")
+    assert told == {"queue": "orders", "circuit": "CLOSED", "paused": False, "paused_until": None}
+    assert (desk.store.load_circuit(), desk.history()) == (circuit, history)
+
+
 def test_a_queue_that_does_not_answer_can_be_paused(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,9 +102,9 @@ def test_whoever_stops_or_forces_anything_has_to_say_why(desk: Desk, verb: str) 
     assert desk.store.load_circuit() is None
 
 
-@pytest.mark.parametrize("verb", ["pause", "open", "close", "resume", "drain", "run"])
+@pytest.mark.parametrize("verb", ["pause", "open", "close", "drain", "run"])
 def test_an_order_shows_its_plan_and_takes_no_for_an_answer(desk: Desk, verb: str) -> None:
-    reason = () if verb in ("resume", "drain", "run") else ("--reason", "x")
+    reason = () if verb in ("drain", "run") else ("--reason", "x")
     desk.dead_letters("a")
 
     ran = desk(verb, *reason, answer="no")
@@ -96,6 +113,17 @@ def test_an_order_shows_its_plan_and_takes_no_for_an_answer(desk: Desk, verb: st
     assert ran.out.startswith("Plan: ")
     assert desk.store.load_circuit() is None
     assert desk.history() == []
+
+
+def test_resume_shows_its_plan_and_takes_no_for_an_answer(desk: Desk) -> None:
+    desk("pause", "--reason", "migration", "--yes")
+    circuit, history = desk.store.load_circuit(), desk.history()
+
+    ran = desk("resume", answer="no")
+
+    assert ran.code == 1
+    assert ran.out.startswith("Plan: resume orders.")
+    assert (desk.store.load_circuit(), desk.history()) == (circuit, history)
 
 
 def test_an_order_is_not_lost_when_a_pass_writes_the_circuit_at_the_same_time(desk: Desk) -> None:

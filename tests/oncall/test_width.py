@@ -60,6 +60,11 @@ def exported(desk: Desk) -> tuple[str, ...]:
     return ("import", KEPT, "--dry-run")
 
 
+def paused(desk: Desk) -> tuple[str, ...]:
+    assert desk("pause", "--reason", "the database moves", "--yes").code == 0
+    return ("resume", "--yes")
+
+
 TYPED: dict[str, Callable[[Desk], tuple[str, ...]]] = {
     "status": lambda _: ("status", "--links"),
     "overview": lambda _: ("status", "--overview"),
@@ -82,7 +87,8 @@ TYPED: dict[str, Callable[[Desk], tuple[str, ...]]] = {
     "export": lambda _: ("export", KEPT, "--all"),
     "import": exported,
     "pause": lambda _: ("pause", "--for", "2h", "--reason", "the database moves", "--yes"),
-    "resume": lambda _: ("resume", "--yes"),
+    "resume": paused,
+    "resume of what is not paused": lambda _: ("resume",),
     "open": lambda _: ("open", "--reason", "the consumer is being repaired", "--yes"),
     "close": lambda _: ("close", "--reason", "the consumer was repaired", "--yes"),
     "drain": lambda _: ("drain", "--for", "1m", "--reason", "repaired", "--yes"),

@@ -79,13 +79,19 @@ def change_and_tell(
     """Record the change, apply it, and say `done`. Raises CallFailed and Refused."""
     with recorded(session, what, reason):
         circuit = change_circuit(session, queue, change)
+    return tell_circuit(session, circuit, done)
+
+
+def tell_circuit(session: Session, circuit: Circuit, done: str) -> Exit:
+    """Say `done`, and give programs the circuit as it is now."""
+    is_paused = circuit.orders.pauses(session.clock())
     session.terminal.say(done)
     session.terminal.result(
         {
-            "queue": queue,
+            "queue": circuit.queue,
             "circuit": circuit.state.value,
-            "paused": circuit.orders.is_paused,
-            "paused_until": stamp(circuit.orders.paused_until),
+            "paused": is_paused,
+            "paused_until": stamp(circuit.orders.paused_until) if is_paused else None,
         }
     )
     return Exit.DONE

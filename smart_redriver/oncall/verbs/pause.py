@@ -14,6 +14,9 @@ from smart_redriver.oncall.status.standing import (
     change_and_tell,
     change_circuit,
     confirm_against,
+    show_standing,
+    take_standing,
+    tell_circuit,
     tell_standing,
 )
 from smart_redriver.oncall.terminal.exits import Exit
@@ -56,11 +59,14 @@ def _without_drain(circuit: Circuit, now: datetime) -> Circuit:
 
 
 def resume(session: Session, reason: str) -> Exit:
-    """Let passes redrive again. Raises CallFailed and Refused."""
-    session.terminal.plan(
-        f"Plan: resume {listed(session.place.sources)}. The next pass goes on where it was."
-    )
-    tell_standing(session)
+    """Let passes redrive again, and change nothing if nobody keeps them from it. Raises CallFailed and Refused."""
+    sources, standing = session.place.sources, take_standing(session)
+    if not standing.is_paused:
+        show_standing(session, standing)
+        told = f"{listed(sources)} {'is' if len(sources) == 1 else 'are'} not paused by anybody: nothing was changed."
+        return tell_circuit(session, standing.circuits[0], told)
+    session.terminal.plan(f"Plan: resume {listed(sources)}. The next pass goes on where it was.")
+    show_standing(session, standing)
     session.terminal.confirm("Resume?")
 
     def change(circuit: Circuit, now: datetime) -> Circuit:
