@@ -499,13 +499,10 @@ def _paused(seen: Seen) -> Headline | None:
     orders = seen.orders
     if not orders.pauses(seen.at):
         return None
-    by = f" by {orders.by.rpartition('/')[2]}" if orders.by else ""
-    until = f" until {_clock(orders.paused_until, seen.at)}" if orders.paused_until else ""
-    why = orders.reason or "no reason given"
     return Headline(
         topic=Topic.PAUSED,
         colour=Colour.YELLOW,
-        text=f"Paused{by}{until}: {why}{'' if why[-1] in '.?!' else '.'} {_waiting(seen)}",
+        text=f"Paused {pause_in_words(orders, seen.at)}. {_waiting(seen)}",
         until=orders.paused_until,
         then="`redrive resume` ends the pause.",
     )
@@ -856,6 +853,19 @@ def _most_and_those_behind(count: int, seen: Seen) -> str:
     if not seen.keeps_order or count >= (seen.backlog or 0):
         return f"{_most(count, seen)} {_wait(count)}"
     return f"{_most(count, seen)}, and those in order behind {_them(count)}, wait"
+
+
+def pause_in_words(orders: Orders, now: datetime) -> str:
+    """The author, end and reason of a pause, to follow "paused"."""
+    by = f"by {short_name(orders.by)} " if orders.by else ""
+    until = _clock(orders.paused_until, now) if orders.paused_until else "somebody resumes it"
+    why = f': "{orders.reason}"' if orders.reason else ", no reason given"
+    return f"{by}until {until}{why}"
+
+
+def short_name(who: str) -> str:
+    """The last part of an ARN, which names the person or the role's session."""
+    return who.rpartition("/")[2].rpartition(":")[2]
 
 
 def quoted(name: str) -> str:

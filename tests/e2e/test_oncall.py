@@ -174,7 +174,7 @@ def test_a_pause_by_command_holds_the_deployed_function(on_call: OnCall) -> None
 
     assert (paused.code, resumed.code) == (0, 0)
     assert report["outcome"] == "PAUSED"
-    assert report["reason"].endswith(": migration")
+    assert report["reason"].endswith(': "migration"')
 
 
 def test_history_has_every_change(on_call: OnCall) -> None:

@@ -354,7 +354,9 @@ def test_what_goes_against_a_pause_is_asked_for_twice(desk: Desk, page: Browsing
     ended = page.answer(second, "no")
 
     assert first["question"] == "Send them back?"
-    assert "Paused until somebody resumes it by kim: migration. All the same?" in second["question"]
+    assert (
+        'Paused by kim until somebody resumes it: "migration". All the same?' in second["question"]
+    )
     assert ended["fault"] == "Nothing was changed."
 
 

@@ -122,7 +122,7 @@ FAULTS: dict[str, tuple[Callable[[Desk], Any], str, str]] = {
     ),
     "a pause without an end": (
         pause,
-        "Paused without an end, by arn:aws:iam::123456789012:user/kim: migration.",
+        'Paused by kim until somebody resumes it: "migration".',
         "`redrive resume` ends it.",
     ),
     "a schedule that is off": (

@@ -301,12 +301,20 @@ SENTENCES = [
             ),
         ),
         Colour.YELLOW,
-        "Paused by kim until 03:30: moving. 16 letters wait.",
+        'Paused by kim until 03:30: "moving". 16 letters wait.',
+    ),
+    (
+        replace(
+            WAITING,
+            orders=Orders(is_paused=True, by="arn:aws:iam::123456789012:root", reason="again"),
+        ),
+        Colour.YELLOW,
+        'Paused by root until somebody resumes it: "again". 16 letters wait.',
     ),
     (
         replace(WAITING, orders=Orders(is_paused=True, reason="is it the provider?")),
         Colour.YELLOW,
-        "Paused: is it the provider? 16 letters wait.",
+        'Paused until somebody resumes it: "is it the provider?". 16 letters wait.',
     ),
     (replace(WAITING, backlog=None), Colour.YELLOW, "Not known: the DLQ could not be read."),
     (

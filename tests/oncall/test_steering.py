@@ -25,8 +25,8 @@ def test_a_paused_queue_is_left_alone_and_the_report_says_by_whom(desk: Desk) ->
 
     assert ran.code == 0
     assert report["outcome"] == "PAUSED"
-    assert report["reason"] == "paused by arn:aws:iam::123456789012:user/kim: migration"
-    assert "Paused:      by arn:aws:iam::123456789012:user/kim: migration" in desk("status").out
+    assert report["reason"] == 'paused by kim until somebody resumes it: "migration"'
+    assert 'Paused:      by kim until somebody resumes it: "migration"' in desk("status").out
     assert desk.bodies(DLQ) == ["a"]
 
 

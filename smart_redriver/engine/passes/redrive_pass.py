@@ -24,6 +24,7 @@ from functools import partial
 
 from smart_redriver.engine.config.settings import Mode, Settings
 from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.headline import pause_in_words
 from smart_redriver.engine.model.circuit import Lease, Waiting
 from smart_redriver.engine.model.rate import LOOKS_EVERY
 from smart_redriver.engine.passes import assess, guard
@@ -185,7 +186,7 @@ class _Pass:
     def _run(self) -> None:
         state, now = self._state, self._tools.clock()
         if state.is_paused:
-            self._outcome, self._reason = Outcome.PAUSED, _why_paused(state)
+            self._outcome, self._reason = Outcome.PAUSED, _why_paused(state, now)
         self._listener.peek()
         if not self._listener.has_reports and not may_have_work(state, now):
             self._wait(now)
@@ -337,13 +338,11 @@ def lease_until(tools: Tools, deadline: datetime) -> LeaseKeeper:
     return LeaseKeeper(tools.memory, Lease(owner=tools.owner, expires_at=deadline + STOPPING_TIME))
 
 
-def _why_paused(state: PassState) -> str:
+def _why_paused(state: PassState, now: datetime) -> str:
     orders = state.contexts[0].circuit.orders
-    if not orders.is_paused:
+    if not orders.pauses(now):
         return "paused by the setting `mode`"
-    end = orders.paused_until
-    until = f" until {end:%Y-%m-%dT%H:%M:%SZ}" if end else ""
-    return f"paused by {orders.by}{until}: {orders.reason}"
+    return f"paused {pause_in_words(orders, now)}"
 
 
 #: A schedule's tick may come a little early.

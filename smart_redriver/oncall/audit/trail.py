@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from smart_redriver.engine.aws.clients import naming
 from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.headline import short_name
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.terminal.words import ago
 
@@ -187,11 +188,6 @@ def changes_of(lines: Iterable[Line]) -> list[Change]:
             what, _, outcome = line.what.rpartition(": ")
             found.append(Change(at=line.at, who=line.who, what=what, why=line.why, outcome=outcome))
     return found
-
-
-def short_name(who: str) -> str:
-    """The last part of an ARN, which names the person or the role's session."""
-    return who.rpartition("/")[2].rpartition(":")[2]
 
 
 def _begin_of(line: Line, found: list[Change]) -> int | None:

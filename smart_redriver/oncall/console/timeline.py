@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from smart_redriver.engine.counts import letters
+from smart_redriver.engine.headline import short_name
 from smart_redriver.engine.reports.outcomes import Result
-from smart_redriver.oncall.audit.trail import Change, changes_of, short_name, trail_of
+from smart_redriver.oncall.audit.trail import Change, changes_of, trail_of
 from smart_redriver.oncall.deployment.aws import Answer, Asking
 from smart_redriver.oncall.deployment.metrics import Course, courses
 from smart_redriver.oncall.deployment.session import Session

@@ -8,6 +8,7 @@ from typing import Any
 
 from smart_redriver.engine.config.settings import Mode
 from smart_redriver.engine.errors import GONE, CallFailed
+from smart_redriver.engine.headline import pause_in_words
 from smart_redriver.engine.model.circuit import Orders
 from smart_redriver.oncall.deployment.metrics import age_of_oldest
 from smart_redriver.oncall.deployment.session import Session
@@ -59,9 +60,7 @@ def check_circuits(session: Session) -> Iterator[Finding]:
 def judge_pause(orders: Orders, now: datetime) -> Finding:
     """Whether there is a pause without an end: people forget such a pause."""
     if orders.pauses(now) and orders.paused_until is None:
-        return wrong(
-            f"Paused without an end, by {orders.by}: {orders.reason}.", "`redrive resume` ends it."
-        )
+        return wrong(f"Paused {pause_in_words(orders, now)}.", "`redrive resume` ends it.")
     return good("It is not paused without an end.")
 
 

@@ -11,10 +11,9 @@ from smart_redriver.engine.config.backends import BACKENDS
 from smart_redriver.engine.config.settings import Mode
 from smart_redriver.engine.config.targets import Origin
 from smart_redriver.engine.counts import letters, several
-from smart_redriver.engine.headline import Colour, Headline, Passes
+from smart_redriver.engine.headline import Colour, Headline, Passes, pause_in_words, short_name
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.circuit import Circuit, State
-from smart_redriver.oncall.audit.trail import short_name
 from smart_redriver.oncall.deployment.message_store import KINDS
 from smart_redriver.oncall.status.outlook import causes_in_words, is_known, last_canary
 from smart_redriver.oncall.status.passes import acts_in_words
@@ -140,8 +139,7 @@ def _orders(now: Snapshot) -> Iterator[Fact]:
     elif now.looks_every:
         yield Fact("Next look", f"within {span(now.looks_every)}")
     if now.is_paused:
-        by, reason = now.orders.by, now.orders.reason or "no reason given"
-        yield Fact("Paused", f"by {by}: {reason}", Tone.CAREFUL)
+        yield Fact("Paused", pause_in_words(now.orders, now.at), Tone.CAREFUL)
 
 
 def _depths(now: Snapshot) -> Iterator[Fact]:

@@ -10,11 +10,20 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from smart_redriver.engine.errors import CallFailed
-from smart_redriver.engine.headline import Headline, Seen, headline, seen_of, worst
+from smart_redriver.engine.headline import (
+    Headline,
+    Seen,
+    Topic,
+    headline,
+    pause_in_words,
+    seen_of,
+    short_name,
+    worst,
+)
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model import breaker
 from smart_redriver.engine.model.circuit import Circuit, Orders, State
-from smart_redriver.oncall.audit.trail import Change, changes_of, recorded, short_name, trail_of
+from smart_redriver.oncall.audit.trail import Change, changes_of, recorded, trail_of
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.status.passes import passes_of_process
 from smart_redriver.oncall.terminal.exits import Exit, Refused
@@ -126,19 +135,18 @@ class Standing:
         return self.orders.pauses(self.at)
 
     def pause_in_words(self) -> str:
-        """The pause in words: its author, end and reason."""
-        until = stamp(self.orders.paused_until) or "somebody resumes it"
-        why = self.orders.reason or "no reason given"
-        return f"Paused until {until} by {short_name(self.orders.by)}: {why}"
+        """The pause in words, as a sentence."""
+        return f"Paused {pause_in_words(self.orders, self.at)}."
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of a plan."""
-        yield self.headline.sentence(self.at)
+        first = self.headline
+        yield first.sentence(self.at)
         for one in self.circuits:
             since = f", since {ago(one.changed_at, self.at)}: {one.reason}"
             yield f"The circuit of {one.queue} is {one.state.value}{'' if one.state is State.CLOSED else since}."
-        if self.is_paused:
-            yield f"{self.pause_in_words()}."
+        if self.is_paused and first.topic is not Topic.PAUSED:
+            yield self.pause_in_words()
         if self.orders.drains(self.at):
             yield f"Draining until {stamp(self.orders.drain_until)}, by {short_name(self.orders.by)}."
         for change in self.changes:
@@ -146,7 +154,7 @@ class Standing:
 
     def against_sending(self) -> list[str]:
         """Reasons against sending letters past the re-driver."""
-        paused = [f"{self.pause_in_words()}."] if self.is_paused else []
+        paused = [self.pause_in_words()] if self.is_paused else []
         return paused + [
             f"The circuit of {one.queue} is {one.state.value}: its consumer has not been shown to be well."
             for one in self.circuits

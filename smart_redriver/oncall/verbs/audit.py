@@ -13,10 +13,11 @@ from enum import Enum
 from typing import Any
 
 from smart_redriver.engine.counts import letters
+from smart_redriver.engine.headline import short_name
 from smart_redriver.engine.passes.ports import DeadLetters
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ledger import Entry, Status
-from smart_redriver.oncall.audit.trail import changes_of, short_name, trail_of
+from smart_redriver.oncall.audit.trail import changes_of, trail_of
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.ledger_scan import all_entries
 from smart_redriver.oncall.letters.look import look_through

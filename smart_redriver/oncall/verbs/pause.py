@@ -38,7 +38,7 @@ def pause(session: Session, reason: str, lasts: timedelta | None, *, insists: bo
     )
     standing = tell_standing(session)
     is_anothers = standing.is_paused and standing.orders.by != session.who
-    replaced = [f"{standing.pause_in_words()}. This pause takes its place."] if is_anothers else []
+    replaced = [f"{standing.pause_in_words()} This pause takes its place."] if is_anothers else []
     confirm_against(session, "Pause?", replaced, insists=insists)
 
     def change(circuit: Circuit, now: datetime) -> Circuit:
