@@ -121,6 +121,21 @@ def test_the_rate_that_the_consumer_bears_is_drawn_where_one_was_found(
     expect(drawn).to_have_accessible_name(re.compile(r"that the consumer bears: 135$"))
 
 
+@pytest.mark.parametrize(
+    ("arn", "name"),
+    [
+        ("arn:aws:iam::123456789012:root", "root"),
+        ("arn:aws:sts::123456789012:assumed-role/OnCall/lee@example.com", "lee@example.com"),
+    ],
+)
+def test_people_see_under_which_name_they_are_on_the_page(
+    desk: Desk, open_page: Open, arn: str, name: str
+) -> None:
+    desk.clients["sts"].arn = arn
+
+    expect(open_page().get_by_title(arn)).to_have_text(name)
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_view_fits_a_phone(incident: Desk, open_page: Open, view: str) -> None:
     page = open_page()

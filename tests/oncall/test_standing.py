@@ -44,7 +44,8 @@ def test_every_plan_shows_pause_circuit_and_what_others_did(
     ran = desk(*plan, answer="no")
 
     assert ran.code == 1
-    assert "The circuit of orders is OPEN, since 1 min ago: forced by " in ran.out
+    forced = "forced by lee@example.com: the provider is down."
+    assert f"The circuit of orders is OPEN, since 1 min ago: {forced}" in ran.out
     assert ran.out.count('Paused by lee@example.com until 02:04: "migration".') == 1
     assert "1 min ago, lee@example.com: force orders OPEN: done (the provider is down)" in ran.out
     assert "(migration)" in ran.out

@@ -117,7 +117,7 @@ class Session:
         return file
 
     def signed(self, done: str, reason: str) -> str:
-        """A note with a change, its author and its reason, for a letter's history or a circuit."""
+        """A note with a change, its author and its reason, for a letter's history."""
         return f"{done} by {self.who}" + (f": {reason}" if reason else "")
 
     @cached_property

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from smart_redriver.engine.headline import short_name
 from smart_redriver.engine.model import breaker
 from smart_redriver.engine.model.circuit import Circuit, Orders, State
 from smart_redriver.oncall.deployment.session import Session
@@ -102,7 +103,7 @@ def force(session: Session, state: State, reason: str) -> Exit:
     session.terminal.confirm(f"Force it {state.value}?")
 
     def change(circuit: Circuit, now: datetime) -> Circuit:
-        why = session.signed("forced", reason)
+        why = f"forced by {short_name(session.who)}: {reason}"
         return breaker.force(circuit, state, why, now)
 
     return change_and_tell(

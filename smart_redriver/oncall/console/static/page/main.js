@@ -142,7 +142,7 @@ function Page() {
       <${Link} to=${[]} class="name">Redrive console<//>
       ${value &&
       html`<span>${[value.stack, value.region].filter(Boolean).join(", ")}</span>
-        <span class="faint" title=${value.who}>${value.who.split("/").at(-1)}</span>
+        <span class="faint" title=${value.who}>${value.who.split(/[/:]/).at(-1)}</span>
         ${isReadOnly && html` <${Badge} tone="careful">read-only<//>`}`}
       <span class="right">
         <${Link} to=${["orders"]}>Orders<//>
