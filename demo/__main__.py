@@ -5,6 +5,7 @@ With `--incident` it stops in the middle of one, leaves it to you, and says when
 """
 
 import argparse
+import os
 import shlex
 import signal
 import sys
@@ -24,7 +25,7 @@ from emulator.driving import LocalAwsError
 from emulator.process import REAL, SLOW, LocalAws
 
 from . import elsewhere
-from .incidents import INCIDENTS, Practice, context_of, mend, pages
+from .incidents import INCIDENTS, Incident, Practice, context_of, mend, pages
 from .stack import DeployedStack, deploy, deployment_of
 from .story import DEPLOYED_WITH, Stage, Story
 from .summary import add_up
@@ -56,7 +57,9 @@ def main() -> int:
     if asked.story == "mend":
         return _mend(console)
     if asked.incident:
-        return _on_local_aws(console, _BRISK, lambda aws: _practise(aws, asked.incident, console))
+        return _on_local_aws(
+            console, _BRISK, lambda aws: _practise(aws, asked.incident, console, keep=keep)
+        )
     pace = REAL if keep else SLOW
     return _on_local_aws(console, pace, lambda aws: _tell(aws, console, keep=keep), keep=keep)
 
@@ -107,8 +110,8 @@ def _tell(aws: LocalAws, console: Console, *, keep: bool) -> bool:
     return not summary.problems
 
 
-def _practise(aws: LocalAws, name: str, console: Console) -> bool:
-    """An incident, left to a person; whether it was solved."""
+def _practise(aws: LocalAws, name: str, console: Console, *, keep: bool) -> bool:
+    """An incident, left to a person; whether it was solved. On a terminal, and if kept, it runs on then."""
     incident = INCIDENTS[name]
     stack = _deploy(aws, console, context_of(incident))
     with open_view(console) as view:
@@ -118,7 +121,8 @@ def _practise(aws: LocalAws, name: str, console: Console) -> bool:
     if not is_reached:
         _say(console, "", practice.why_not_reached())
         return False
-    _tell_the_incident(stack, console, incident.title, incident.owner)
+    end = "Ctrl-C" if console.is_terminal else f"`kill {os.getpid()}`" if keep else None
+    _tell_the_incident(stack, console, incident, end)
     stage.chapter = "You are on call"
     stage.watch, stage.pass_minute = PlainView(console).show, lambda: _wait_a_minute(aws)
     began = stack.now()
@@ -130,12 +134,12 @@ def _practise(aws: LocalAws, name: str, console: Console) -> bool:
         "",
         f"Solved after {took:.0f} minutes of the incident's time: nothing waits, and each order was processed, "
         "or deleted by you.",
-        "See `redrive audit` and `redrive history`: it runs on until Ctrl-C."
-        if console.is_terminal
-        else "It ends here: without a terminal nothing runs on.",
+        f"See `redrive audit` and `redrive history`: it runs on until {end}."
+        if end
+        else "It ends here: without a terminal nothing runs on. With KEEP=1 it does.",
         f"Next: make demo INCIDENT={_next_of(name)}",
     )
-    if console.is_terminal:
+    if end:
         with suppress(KeyboardInterrupt):
             Event().wait()
     return True
@@ -193,20 +197,22 @@ def _timed(console: Console, what: str, log: Path) -> Iterator[None]:
     console.print(underway.lasts, highlight=False)
 
 
-def _tell_the_incident(stack: DeployedStack, console: Console, title: str, owner: str) -> None:
+def _tell_the_incident(
+    stack: DeployedStack, console: Console, incident: Incident, end: str | None
+) -> None:
     ringing = pages(stack)
     _say(
         console,
         "",
-        f"It is three in the morning. {title}.",
+        f"It is three in the morning. {incident.title}.",
         *(f"  ALARM  {one}" for one in ringing),
-        f"Its owner says: {owner}",
+        f"Its owner says: {incident.owner}",
         "",
         "In another shell, here (docs/oncall.md, docs/runbook.md):",
         f"  . {shlex.quote(str(stack.aws.write_shell_file()))}",
         "  redrive status      redrive causes      redrive console",
         "Ten minutes pass in one. This one watches until nothing waits, "
-        + ("and runs on; Ctrl-C ends it all." if console.is_terminal else "and then ends it all."),
+        + (f"and runs on; {end} ends it all." if end else "and then ends it all."),
     )
 
 

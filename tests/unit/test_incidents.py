@@ -55,7 +55,7 @@ def test_an_incident_that_does_not_come_is_told_with_how_things_stand_and_what_t
     monkeypatch.setattr(program, "_deploy", lambda *_: None)
     monkeypatch.setattr(program, "Stage", _Calm)
 
-    is_solved = program._practise(LocalAws(), "poison", Console())
+    is_solved = program._practise(LocalAws(), "poison", Console(), keep=False)
 
     told = " ".join(capsys.readouterr().out.split())
     assert not is_solved
@@ -106,12 +106,39 @@ def test_without_a_terminal_it_says_that_it_ends(
     monkeypatch.setattr(program, "_deploy", lambda *_: _Deployed())
     monkeypatch.setattr(program, "Practice", _Solved)
 
-    assert program._practise(LocalAws(), "poison", Console())
+    assert program._practise(LocalAws(), "poison", Console(), keep=False)
 
     told = " ".join(capsys.readouterr().out.split())
     assert "watches until nothing waits, and then ends it all." in told
     assert "It ends here: without a terminal nothing runs on." in told
     assert "redrive audit" not in told
+
+
+class _Waiting:
+    """Waits until it is interrupted, which is at once."""
+
+    waited = 0
+
+    def wait(self) -> None:
+        _Waiting.waited += 1
+        raise KeyboardInterrupt
+
+
+def test_without_a_terminal_it_runs_on_if_it_is_kept_and_says_how_it_ends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It ended all the same."""
+    monkeypatch.setattr(program, "_deploy", lambda *_: _Deployed())
+    monkeypatch.setattr(program, "Practice", _Solved)
+    monkeypatch.setattr(program, "Event", _Waiting)
+    monkeypatch.setattr(_Waiting, "waited", 0)
+
+    assert program._practise(LocalAws(), "poison", Console(), keep=True)
+
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"watches until nothing waits, and runs on; `kill {os.getpid()}` ends it all." in told
+    assert f"`redrive history`: it runs on until `kill {os.getpid()}`." in told
+    assert _Waiting.waited == 1
 
 
 def test_a_shell_whose_demo_has_ended_is_told(tmp_path: Path) -> None:
