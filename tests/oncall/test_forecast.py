@@ -76,6 +76,22 @@ def test_where_all_are_of_a_cause_that_is_down_none_is_expected_to_succeed() -> 
     ]
 
 
+def test_letters_of_a_cause_that_is_held_are_expected_to_fail_after_the_last_was_parked() -> None:
+    """Others that had succeeded, or one that somebody edited, let it expect that these succeed, too."""
+    held = CauseCircuit(cause="KeyError", held_since=NOW - minutes(90), is_empty=True)
+    circuit = replace(CIRCUIT, causes=(held,))
+
+    parked = list(forecast({SOURCE: FLOWING}, [circuit], {"KeyError": 3, "other": 1}))
+    dead = list(forecast({SOURCE: FLOWING}, [circuit], {}))
+
+    assert parked == [
+        "Expected of the others: they succeed, as did letters sent 2 min ago.",
+        "Expected: the 3 letters of KeyError fail again, unless that was mended: "
+        "no canary of it has succeeded since 01:00.",
+    ]
+    assert dead == ["Expected: they succeed, as did letters sent 2 min ago."]
+
+
 @pytest.mark.parametrize(
     ("backlog", "others"), [(212, []), (300, ["Expected of the others: they succeed, "])]
 )

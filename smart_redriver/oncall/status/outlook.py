@@ -178,14 +178,16 @@ _FAIL = frozenset({Topic.DOWN, Topic.FAILING, Topic.CANARY})
 
 
 def forecast(
-    seen: Mapping[str, Seen], circuits: Iterable[Circuit], groups: Mapping[str, int]
+    seen: Mapping[str, Seen], circuits: Sequence[Circuit], groups: Mapping[str, int]
 ) -> Iterator[str]:
     """Sentences on what to expect for letters that are sent now.
 
     `groups`: how many letters there are by cause; empty for a whole DLQ, where passes have counted them.
     """
+    emptied = {one.queue: _emptied(one) for one in circuits}
     for name, one in seen.items():
-        yield from _forecast_of_queue(f" of {name}" if len(seen) > 1 else "", one, groups)
+        kinds = [*one.kinds_down, *emptied.get(name, ())]
+        yield from _forecast_of_queue(f" of {name}" if len(seen) > 1 else "", one, kinds, groups)
     at = max(one.at for one in seen.values())
     for cause in (cause for circuit in circuits for cause in circuit.causes):
         if cause.cause in groups and cause.succeeded and cause.counted_at:
@@ -193,10 +195,20 @@ def forecast(
             yield f"Letters of {cause.cause} that succeeded after they had failed: {told}."
 
 
-def _forecast_of_queue(of: str, seen: Seen, groups: Mapping[str, int]) -> Iterator[str]:
+def _emptied(circuit: Circuit) -> list[KindDown]:
+    """Causes that are held although their last letter was parked: no canary shows whether they are up again."""
+    held = (one for one in circuit.causes if one.is_held and not one.holds_letters)
+    return [KindDown(name=one.cause, letters=0, since=one.held_since) for one in held]
+
+
+def _forecast_of_queue(
+    of: str, seen: Seen, kinds: Iterable[KindDown], groups: Mapping[str, int]
+) -> Iterator[str]:
     all_of_them = sum(groups.values()) if groups else seen.backlog or 0
-    counted = groups or {kind.name: min(kind.letters, all_of_them) for kind in seen.kinds_down}
-    down = {kind: count for kind in seen.kinds_down if (count := counted.get(kind.name))}
+    of_kinds = {
+        kind: groups.get(kind.name) if groups else min(kind.letters, all_of_them) for kind in kinds
+    }
+    down = {kind: count for kind, count in of_kinds.items() if count}
     if not down or sum(down.values()) < all_of_them:
         yield f"Expected{' of the others' if down else ''}{of}: {_expected(seen)}"
     for kind, count in down.items():
@@ -206,7 +218,10 @@ def _forecast_of_queue(of: str, seen: Seen, groups: Mapping[str, int]) -> Iterat
 def _forecast_of_kind(kind: KindDown, count: int, now: datetime) -> str:
     since = f" {since_when(kind.since, now)}" if kind.since else ""
     fail = "fails" if count == 1 else "fail"
-    return f"Expected: the {letters(count)} of {quoted(kind.name)} {fail} again, as that is down{since}."
+    told = f"Expected: the {letters(count)} of {quoted(kind.name)} {fail} again"
+    if kind.letters:
+        return f"{told}, as that is down{since}."
+    return f"{told}, unless that was mended: no canary of it has succeeded{since}."
 
 
 def _expected(seen: Seen) -> str:
