@@ -85,6 +85,8 @@ def test_the_scenario_keeps_its_limits(scenario: Scenario) -> None:
         broken = list(breaches_of_run(scenario.limits, run.measures))
         if run.world.conditions.fifo:
             broken += map(str, run.world.order.overtakings(run.world.letters))
+        if scenario.name in NOT_YET:  # the first seed that shows it is enough
+            broken += breaches_of_mean(scenario.limits, [one.measures for one in runs])
         assert not broken, "; ".join(broken)
 
     broken = list(breaches_of_mean(scenario.limits, [run.measures for run in runs]))
