@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
-from fakes.faults import meanwhile, nth
+from fakes.faults import meanwhile, nth, on, refuse
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 from smart_redriver.engine.triage.ledger import Entry, Status
+from tests.faults.errors import refusal
 from tests.oncall.desk import Desk
 
 IN_HAND = "hidden: a pass or a person is working on it; try again in five minutes"
@@ -251,3 +253,17 @@ def test_a_letter_that_may_be_on_its_way_is_not_said_to_be_missing(desk: Desk) -
     ran = desk("show", message_id)
 
     assert "in the DLQ, or on its way there: its consumer reported its last failure." in ran.out
+
+
+@pytest.mark.parametrize("verb", [("export", "kept.jsonl", "--from-dlq"), ("letters",)])
+def test_a_look_that_fails_hides_nothing(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    desk.dead_letters("a", "b")
+    gone = refuse(refusal("BatchGetItem", "ResourceNotFoundException"))
+
+    ran = desk(*verb, script=on("BatchGetItem", gone))
+
+    assert ran.code == 1
+    assert desk.visible(DLQ) == 2

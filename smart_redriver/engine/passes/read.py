@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.messages.letter import Letter, RedriveMetadata
 from smart_redriver.engine.passes.ports import DeadLetters, Ledger
 from smart_redriver.engine.triage.case import Case, GroupView
@@ -36,7 +38,7 @@ def read_letters(
     hidden_for: timedelta,
     max_bytes: int = sys.maxsize,
 ) -> Read:
-    """Receive at most `limit` letters and look each up in the ledger. Raises CallFailed.
+    """Receive at most `limit` letters and look each up in the ledger. Raises CallFailed, with all visible again.
 
     It ends with an answer without letters, when the queue shows no more for now, and when `max_bytes` are reached,
     because letters in hand must fit into the function's memory. A FIFO queue may give nine letters more: messages that
@@ -45,21 +47,26 @@ def read_letters(
     letters: list[Letter] = []
     views: dict[str | None, GroupView] = {}
     size, is_end = 0, False
-    while len(letters) < limit and size < max_bytes:
-        wanted = (
-            LETTERS_A_RECEIVE if queue.is_fifo else min(limit - len(letters), LETTERS_A_RECEIVE)
-        )
-        received = queue.receive(wanted, hidden_for=hidden_for)
-        if not received:
-            is_end = True
-            break
-        if queue.is_fifo:
-            views |= _views(received)
-        letters += received
-        size += sum(one.weight for one in received)
-    # SQS sometimes hands a letter out twice; the later receipt handle is the one that deletes it.
-    once = {letter.message_id: letter for letter in letters}
-    cases = recognise(list(once.values()), ledger)
+    try:
+        while len(letters) < limit and size < max_bytes:
+            wanted = (
+                LETTERS_A_RECEIVE if queue.is_fifo else min(limit - len(letters), LETTERS_A_RECEIVE)
+            )
+            received = queue.receive(wanted, hidden_for=hidden_for)
+            if not received:
+                is_end = True
+                break
+            if queue.is_fifo:
+                views |= _views(received)
+            letters += received
+            size += sum(one.weight for one in received)
+        # SQS sometimes hands a letter out twice; the later receipt handle is the one that deletes it.
+        once = {letter.message_id: letter for letter in letters}
+        cases = recognise(list(once.values()), ledger)
+    except CallFailed:
+        with suppress(CallFailed):  # else they come back later by themselves
+            queue.hide((letter, timedelta()) for letter in letters)
+        raise
     if views:
         cases = [replace(one, group_view=views[one.letter.group_id]) for one in cases]
     return Read(tuple(cases), limit, is_end)
