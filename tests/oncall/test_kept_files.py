@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.world import PARKING_LOT, SOURCE
+from simulator.world import DLQ, PARKING_LOT, SOURCE
 from smart_redriver.engine.triage.ledger import Status
 from tests.oncall.desk import Desk
 from tests.oncall.ran import Ran
@@ -77,6 +77,35 @@ def test_letters_of_a_queue_that_is_named_become_this_ones(
     again = desk("replay", "--all", "--yes")
     assert again.code == (0 if queue == PARKING_LOT else 1)
     assert desk.bodies(SOURCE) == ["a", "b"]
+
+
+@pytest.mark.parametrize(("to", "queue"), [("source", SOURCE), ("parking-lot", PARKING_LOT)])
+def test_another_queue_of_the_same_ledger_keeps_its_letters(
+    desk: Desk, tmp_path: Path, to: str, queue: str
+) -> None:
+    """As queues of a stack: the letters in this DLQ stand for those of the other queue."""
+    desk.dead_letters("a", "b")
+    path = tmp_path / "others.jsonl"
+    desk("export", str(path), "--from-dlq")
+    changed = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text(
+        "".join(
+            json.dumps(one | {"queue": "refunds", "source_arn": OTHER_ARN}) + "\n"
+            for one in changed
+        )
+    )
+    desk.world.clock.advance(3600)
+
+    ran = desk("import", str(path), "--to", to, "--from-queue", "refunds", "--yes")
+    again = desk("import", str(path), "--to", to, "--from-queue", "refunds", "--yes")
+
+    assert ran.code == 0, ran.said
+    assert (again.code, "Imported 0 letters." in again.out) == (1, True)
+    assert desk.bodies(queue) == ["a", "b"]
+    desk("run", "--yes")
+    both = sorted([*desk.bodies(DLQ), *desk.bodies(SOURCE)])
+    assert both == (["a", "b"] if queue == PARKING_LOT else ["a", "a", "b", "b"])
+    assert "Such letters of refunds are copied" in ran.out
 
 
 def test_a_file_that_somebody_wrote_by_hand_is_this_queues(desk: Desk, tmp_path: Path) -> None:

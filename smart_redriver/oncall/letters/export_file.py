@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 from typing import IO, Any
+from uuid import UUID, uuid5
 
 from smart_redriver.engine.config.targets import queue_name
 from smart_redriver.engine.counts import letters
@@ -31,6 +32,9 @@ VERSION = 1
 
 _NO_LETTERS = "is not a file of letters, as `redrive export` and `redrive delete` write it"
 _UNCHANGED = "Nothing was changed by this line or after it."
+
+#: The namespace of the ids of copies. The same letter gets the same id, so that it is imported once.
+_COPIES = UUID("8f0f3c5e-6d6e-4f6b-9a6e-0f7f5b8f3c1d")
 
 #: Characters of a parking reason. The ledger keeps the reason, and the re-driver's own reasons are shorter.
 _LONGEST_REASON = 500
@@ -68,6 +72,7 @@ class Kept:
         queue: the name of the source queue that it belonged to.
         kept_by: the name of the queue whose command wrote it.
         reason: why it had been parked.
+        copy: a letter that was another queue's, under an id that it has in no other queue.
 
     """
 
@@ -75,6 +80,7 @@ class Kept:
     queue: str | None
     kept_by: str | None
     reason: str | None
+    copy: Letter | None = None
 
 
 def letter_from_json(fields: Any) -> Kept:
@@ -226,7 +232,17 @@ class KeptFile:
             source_arn=self._own_arns[source],
             metadata=replace(metadata, queue=source) if metadata else None,
         )
-        return replace(kept, letter=letter, queue=source)
+        if self._session.letter_store.keeps_rows:
+            return replace(kept, letter=letter, queue=source)
+        # Queues of a stack share a ledger. Under its own id, the letter in the other DLQ would count as sent on.
+        whose = kept.letter.source_arn or kept.queue
+        own_id = str(uuid5(_COPIES, f"{whose} {letter.original_id}"))
+        copy = replace(
+            letter,
+            message_id=own_id,
+            metadata=replace(letter.metadata, original_id=own_id) if letter.metadata else None,
+        )
+        return replace(kept, letter=letter, queue=source, copy=copy)
 
     def _refusal(self, strangers: Counter[str]) -> str:
         told = listed([f"{letters(count)} of {whose}" for whose, count in strangers.most_common()])

@@ -31,7 +31,8 @@ class Whereabouts:
     @classmethod
     def of(cls, session: Session, few: Iterable[Kept]) -> Whereabouts:
         """Look for these letters. Raises CallFailed."""
-        entries = session.store.read_ledger(one.letter.original_id for one in few).entries
+        letters = [letter for one in few for letter in (one.letter, one.copy) if letter]
+        entries = session.store.read_ledger(one.original_id for one in letters).entries
         deleted = {key for key, entry in entries.items() if entry.status is Status.DELETED}
         others = [entry for key, entry in entries.items() if key not in deleted]
         return cls(entries, frozenset(deleted | session.letter_store.nowhere(others)))
@@ -89,7 +90,9 @@ class Importing(ABC):
         known, self._reasons = Whereabouts.of(self._session, few), {}
         absent: dict[str, Case] = {}
         for one in few:
-            letter, entry = one.letter, known.entries.get(one.letter.original_id)
+            is_known = one.letter.original_id in known.entries
+            letter = one.letter if is_known else one.copy or one.letter
+            entry = known.entries.get(letter.original_id)
             # A letter that was deleted twice is in two lines, under the ids of two copies.
             if letter.original_id in absent or letter.original_id in self._taken:
                 self.tally.skipped[_TWICE] += 1

@@ -131,6 +131,11 @@ def import_letters(session: Session, request: ImportRequest) -> Exit:
             "Letters that were never redriven or parked are not in the ledger: those that are still in the DLQ are "
             "sent, too, and the next pass removes them there."
         )
+        if request.others:
+            say(
+                f"Such letters of {listed(list(request.others))} are copied: those that are still in its DLQ stay "
+                "there, and go back to its own consumer, too."
+            )
     for kept in islice(file, SAMPLES):
         say(f"  such as {kept.letter.original_id}:")
         say(f"      {sample(kept.letter.body)}")
