@@ -213,19 +213,26 @@ class SettingsError(RedriverError):
 class CallFailed(RedriverError):  # noqa: N818 - reads as what happened, and is caught by that name
     """Raised when an AWS call gave no answer, or a denial, and the pass needs the answer.
 
-    `call` is the operation ("ReceiveMessage"), `code` AWS's error code or botocore's exception name.
+    `call` is the operation ("ReceiveMessage"), `code` AWS's error code or botocore's exception name. `asked_for`: the
+    thing that it was about ("queue orders"), if that is known.
     """
 
     def __init__(self, call: str, code: str, detail: str = "") -> None:
         self.call = call
         self.code = code
         self.detail = detail
+        self.asked_for = ""
         super().__init__(f"{call}: {code}: {detail}")
 
     @property
     def in_short(self) -> str:
         """The call and its code, for people."""
         return f"{self.call}: {self.code}"
+
+    @property
+    def absent(self) -> str:
+        """What it asked for, if that does not exist; empty if it may, or if nobody knows what that was."""
+        return self.asked_for if self.code in GONE else ""
 
 
 class DatabaseLost(CallFailed):

@@ -161,7 +161,10 @@ def test_an_unset_shell_variable_is_no_option_that_was_left_out(
     [
         ("AccessDenied", "Looking needs the managed policy RedriveViewer"),
         ("ThrottlingException", "AWS is throttling GetQueueAttributes"),
-        ("QueueDoesNotExist", "names a queue that is gone"),
+        (
+            "QueueDoesNotExist",
+            "The queue orders-dlq does not exist. Make it again under the same name",
+        ),
         ("ExpiredToken", "These credentials have expired"),
         ("InternalFailure", "GetQueueAttributes failed: InternalFailure: as scripted"),
     ],

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
-from fakes.faults import on, refuse
+from fakes.faults import Call, Mishap, Script, on, refuse
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 from smart_redriver.oncall.doctor.alarms import judge_topic, lets_publish
 from smart_redriver.oncall.doctor.findings import Level
@@ -22,7 +23,7 @@ from smart_redriver.oncall.doctor.queues import (
 )
 from tests.faults.errors import refusal
 from tests.oncall.desk import Desk
-from tests.oncall.fakes import STACK, TOPIC
+from tests.oncall.fakes import STACK, TOPIC, place_of
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1"
 
@@ -214,6 +215,78 @@ def test_what_can_not_be_checked_is_told_and_the_rest_is_checked(
 
     assert what in ran.out
     assert "ok     The schedule is on." in ran.out
+
+
+def lose(*places: str) -> Script:
+    """Nothing exists any more at these places."""
+    not_found = "ResourceNotFoundException"
+    codes = {"topic": "NotFound", "table": not_found, "function": not_found}
+
+    def script(call: Call) -> Mishap | None:
+        place = place_of(dict(call.request))
+        code = codes.get(place, "AWS.SimpleQueueService.NonExistentQueue")
+        missing = ClientError({"Error": {"Code": code}}, call.operation)
+        return refuse(missing) if place in places else None
+
+    return script
+
+
+@pytest.mark.parametrize(
+    ("place", "what"),
+    [
+        ("source", "The queue orders does not exist: queues and access could not"),
+        ("dlq", "The queue orders-dlq does not exist: queues and access could not"),
+        ("lot", "The queue orders-parking-lot does not exist: queues and access could not"),
+        ("table", "The state table redriver-state does not exist: state table and access could not"),
+        ("function", "The function redriver-function does not exist: state table, passes, access and network could"),
+        ("topic", "The topic paging does not exist: what alarms publish to it reaches nobody."),
+    ],
+)  # fmt: skip
+def test_what_was_deleted_is_wrong_and_named_with_its_remedy(
+    well: Desk, place: str, what: str
+) -> None:
+    """It said "Nothing to fix." when a queue, the table or the function had been deleted, and blamed the rights."""
+    ran = well("doctor", script=lose(place))
+
+    assert ran.code == 1
+    assert f"WRONG  {what}" in ran.out
+    assert "-> Make it again under the same name" in ran.out
+    assert "RedriveViewer" not in ran.out
+    assert ran.out.count("1 thing to fix.") == 1
+
+
+def test_several_things_that_were_deleted_are_all_named(well: Desk) -> None:
+    ran = well("doctor", script=lose("dlq", "table", "function"))
+
+    assert [f"The {one} does not exist" in ran.out for one in (
+        "queue orders-dlq", "state table redriver-state", "function redriver-function"
+    )] == [True, True, True]  # fmt: skip
+    assert "3 things to fix." in ran.out
+
+
+@pytest.mark.parametrize(
+    ("cause", "end"),
+    [
+        (lambda _: None, "Nothing to fix was found, but 2 things could not be checked."),
+        (
+            lambda desk: setattr(desk.clients["sns"], "subscribers", 0),
+            "1 thing to fix, but 2 things could not be checked.",
+        ),
+    ],
+)
+def test_what_could_not_be_checked_is_counted_in_the_end(
+    well: Desk, cause: Callable[[Desk], None], end: str
+) -> None:
+    cause(well)
+
+    ran = well(
+        "doctor",
+        script=on("GetQueueAttributes", refuse(refusal("GetQueueAttributes", "AccessDenied"))),
+    )
+
+    assert end in ran.out
+    assert "Nothing to fix." not in ran.out
+    assert ran.code == int(end.startswith("1"))
 
 
 def test_whether_the_function_may_tell_others_is_asked_as_its_policy_grants_it(well: Desk) -> None:

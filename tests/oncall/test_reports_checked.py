@@ -83,8 +83,8 @@ FAULTS: dict[str, tuple[Callable[[Desk], Any], str, str]] = {
     ),
     "no queue any more": (
         lose_the_queue,
-        "The outcome queue gone is gone.",
-        "Deploy the stack anew.",
+        "The queue gone does not exist: queues, reports and access could not be checked in full.",
+        "Make it again under the same name",
     ),
     "a function that knows of none": (
         let_the_function_read_another,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,11 +29,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """An answer, or why there is none: `code` if a call failed."""
+    """An answer, or why there is none: `code` if a call failed, `absent` if what it asked for does not exist."""
 
     value: T | None = None
     fault: str | None = None
     code: str = ""
+    absent: str = ""
 
 
 def ask(question: Callable[[], T]) -> Answer[T]:
@@ -41,7 +42,7 @@ def ask(question: Callable[[], T]) -> Answer[T]:
     try:
         return Answer(value=question())
     except CallFailed as failed:
-        return Answer(fault=failed.in_short, code=failed.code)
+        return Answer(fault=failed.in_short, code=failed.code, absent=failed.absent)
     except (Refused, RedriverError) as refused:
         return Answer(fault=str(refused))
 
@@ -146,6 +147,30 @@ class Aws:
             self.calls[operation] += 1
 
 
+#: The parameters of requests that name a thing, and its kind.
+_KINDS = {
+    "QueueUrl": "queue",
+    "QueueName": "queue",
+    "TableName": "state table",
+    "RequestItems": "state table",
+    "FunctionName": "function",
+    "TopicArn": "topic",
+    "logGroupName": "log group",
+    "SecretId": "secret",
+}
+
+
+def _asked_for(request: Mapping[str, Any]) -> str:
+    """The kind and name of what a request is about; empty for anything else."""
+    for parameter, kind in _KINDS.items():
+        if parameter in request:
+            told = request[parameter]
+            name = str(told if isinstance(told, str) else next(iter(told), ""))
+            by = {"http": "/", "arn:": ":"}.get(name[:4])
+            return f"{kind} {name.rpartition(by)[2] if by else name}"
+    return ""
+
+
 class _Counted:
     """A client whose calls are counted, and whose errors carry the name of their call."""
 
@@ -172,6 +197,9 @@ class _Counted:
             try:
                 with naming(operation):
                     return act(**request)
+            except CallFailed as failed:
+                failed.asked_for = _asked_for(request)
+                raise
             except (ResponseParserError, LookupError) as fault:  # something other than AWS answers
                 raise CallFailed(operation, ResponseParserError.__name__, str(fault)) from fault
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.oncall.deployment.session import Session
-from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown, wrong
+from smart_redriver.oncall.doctor.findings import Finding, absent, check, good, unknown, wrong
 from smart_redriver.oncall.status.alarms import alarms_of, pages_of
 
 _CLOUDWATCH = "cloudwatch.amazonaws.com"
@@ -99,6 +99,9 @@ def _check_topic(session: Session, topic: str) -> Iterator[Finding]:
     try:
         attributes = session.aws.client("sns").get_topic_attributes(TopicArn=topic)["Attributes"]
     except CallFailed as failed:
+        if failed.absent:
+            yield absent(failed.absent, "what alarms publish to it reaches nobody")
+            return
         yield unknown(
             f"The topic {name} could not be looked at: {failed.code}.",
             "Ask its owner whether CloudWatch may publish to it, and who is subscribed.",

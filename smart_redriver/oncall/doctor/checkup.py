@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from smart_redriver.engine.config.backends import BACKENDS
 from smart_redriver.engine.config.targets import Origin
@@ -10,14 +11,17 @@ from smart_redriver.oncall.deployment.aws import Answer, Asking
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.doctor.access import check_access
 from smart_redriver.oncall.doctor.alarms import check_alarms
-from smart_redriver.oncall.doctor.findings import Finding, unknown
+from smart_redriver.oncall.doctor.findings import Finding, absent, unknown
 from smart_redriver.oncall.doctor.network import check_network
 from smart_redriver.oncall.doctor.origins import check_origin, check_targets
 from smart_redriver.oncall.doctor.passes import check_passes, check_reports, check_state
 from smart_redriver.oncall.doctor.queues import check_queues
+from smart_redriver.oncall.terminal.words import listed
 
 #: Looks at one side of a deployment. Raises CallFailed and Refused if it can't read something that it needs.
 Check = Callable[[Session], Iterable[Finding]]
+#: The answers of the checks, by their names.
+_Found = Mapping[str, Answer[list[Finding]]]
 
 
 def examine(session: Session) -> list[Finding]:
@@ -35,9 +39,9 @@ def examine(session: Session) -> list[Finding]:
             name: ask(lambda look=look: list(look(session)))  # type: ignore[misc]  # bound here
             for name, look in checks.items()
         }
-        found = [(name, wait()) for name, wait in answers.items()]
+        found = {name: wait() for name, wait in answers.items()}
     remedy = _LOOK_AT_A_PROCESS if session.place.process else _LOOK_AT_A_STACK
-    return [one for name, answer in found for one in _findings(name, answer, remedy)]
+    return [*_absent(found), *_findings(found, remedy)]
 
 
 #: The checks for letters in SQS queues.
@@ -61,7 +65,19 @@ _LOOK_AT_A_PROCESS = (
 )
 
 
-def _findings(name: str, answer: Answer[list[Finding]], remedy: str) -> Sequence[Finding]:
-    if answer.fault is None:
-        return answer.value or []
-    return [unknown(f"The {name} could not be checked: {answer.fault}", remedy)]
+def _absent(found: _Found) -> Iterator[Finding]:
+    """Each thing that does not exist once, with the checks that need it."""
+    needed_by: defaultdict[str, list[str]] = defaultdict(list)
+    for name, answer in found.items():
+        if answer.absent:
+            needed_by[answer.absent].append(name)
+    for thing, names in needed_by.items():
+        yield absent(thing, f"{listed(names)} could not be checked in full")
+
+
+def _findings(found: _Found, remedy: str) -> Iterator[Finding]:
+    for name, answer in found.items():
+        if answer.fault is None:
+            yield from answer.value or ()
+        elif not answer.absent:
+            yield unknown(f"The {name} could not be checked: {answer.fault}", remedy)

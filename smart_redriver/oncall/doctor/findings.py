@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from smart_redriver.oncall.terminal.exits import RESTORE
+
 
 class Level(str, Enum):
     """The result of a check."""
@@ -39,6 +41,11 @@ def wrong(what: str, remedy: str) -> Finding:
 def unknown(what: str, remedy: str) -> Finding:
     """Return a finding about something that could not be checked."""
     return Finding(level=Level.UNKNOWN, what=what, remedy=remedy)
+
+
+def absent(thing: str, consequence: str) -> Finding:
+    """Return a finding about something that does not exist: its kind and name, and what follows."""
+    return wrong(f"The {thing} does not exist: {consequence}.", RESTORE)
 
 
 def check(is_good: bool, what: str, otherwise: str, remedy: str) -> Finding:

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from smart_redriver.engine.config.settings import Mode
-from smart_redriver.engine.errors import GONE, CallFailed
 from smart_redriver.engine.headline import pause_in_words
 from smart_redriver.engine.model.circuit import Orders
 from smart_redriver.oncall.deployment.metrics import age_of_oldest
@@ -137,13 +136,7 @@ def check_reports(session: Session) -> Iterator[Finding]:
         yield good("Consumers have nowhere to report to: the stack has no outcome queue yet.")
         return
     name = url.rpartition("/")[2]
-    try:
-        attributes_of(session, url)
-    except CallFailed as failed:
-        if failed.code not in GONE:
-            raise
-        yield wrong(f"The outcome queue {name} is gone.", "Deploy the stack anew.")
-        return
+    attributes_of(session, url)
     yield good(f"Consumers may report to {name}.")
     told = session.environment.get(_VARIABLE)
     yield check(

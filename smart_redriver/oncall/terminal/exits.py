@@ -65,9 +65,6 @@ _ADVICE = {
     "UnrecognizedClientException": "AWS does not know these credentials. Log in again, or name another --profile.",
     "ExpiredToken": "These credentials have expired. Log in again.",
     "ExpiredTokenException": "These credentials have expired. Log in again.",
-    "QueueDoesNotExist": "The stack names a queue that is gone. Deploy the stack anew.",
-    "NonExistentQueue": "The stack names a queue that is gone. Deploy the stack anew.",
-    "ResourceNotFoundException": "The stack names something that is gone. Deploy the stack anew.",
     "UnreadableCircuit": "The circuit's item in the state table was damaged, or written by a version "
     "that this one does not know. "
     "Deploy that "
@@ -81,6 +78,13 @@ _ADVICE = {
     "UnprocessedKeys": "DynamoDB is throttling. Run it again in a moment.",
     "UnprocessedItems": "DynamoDB is throttling. Run it again in a moment.",
 }
+
+#: The remedy for anything that was deleted: a deployment without changes does not look whether it is still there.
+#: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/drift-aware-change-sets.html
+RESTORE = (
+    "Make it again under the same name, or by `cdk deploy --revert-drift` if the stack made it: an ordinary deployment "
+    "does not notice that it is gone. Then run `redrive doctor`."
+)
 
 _DENIED = frozenset(
     {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError"}
@@ -135,6 +139,8 @@ def advice(failed: CallFailed) -> str:
         return (
             f"AWS is throttling {failed.call}. Run it again in a moment; what was done stays done."
         )
+    if failed.absent:
+        return f"The {failed.absent} does not exist. {RESTORE}"
     known = _ADVICE.get(failed.code)
     if known is not None:
         return known

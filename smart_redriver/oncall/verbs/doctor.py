@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from smart_redriver.engine.config.backends import BACKENDS
+from smart_redriver.engine.counts import several
 from smart_redriver.engine.errors import SettingsError
 from smart_redriver.oncall.deployment.beside import is_file
 from smart_redriver.oncall.deployment.session import Session
@@ -93,12 +95,18 @@ def _tell(session: Session, queue: str, findings: Sequence[Finding], *, with_all
         say(f"  {sign}  {printable(one.what)}")
         if one.remedy:
             say(f"         -> {printable(one.remedy)}")
-    count = sum(one.level is Level.WRONG for one in findings)
-    well = sum(one.level is Level.GOOD for one in findings)
-    say(f"{count or 'Nothing'} to fix." if count != 1 else "1 thing to fix.")
+    count = Counter(one.level for one in findings)
+    say(_sum(count[Level.WRONG], count[Level.UNKNOWN]))
     if not with_all:
-        say(f"{well:,} checks are well: --all lists them.")
+        say(f"{count[Level.GOOD]:,} checks are well: --all lists them.")
     say()
+
+
+def _sum(wrong: int, unknown: int) -> str:
+    to_fix = f"{several(wrong, 'thing')} to fix" if wrong else "Nothing to fix"
+    if not unknown:
+        return f"{to_fix}."
+    return f"{to_fix}{'' if wrong else ' was found'}, but {several(unknown, 'thing')} could not be checked."
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
