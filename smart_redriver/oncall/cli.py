@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from smart_redriver.oncall.terminal.exits import Exit, Misused
+from smart_redriver.oncall.terminal.exits import UNCHANGED, Exit, Misused
 from smart_redriver.oncall.verbs.declarations import VERBS, Verb
 from smart_redriver.oncall.verbs.options import Kind, Option, Side
 
@@ -184,8 +184,7 @@ class Looking(TyperCommand):
     """A command with the shared options. Its function finds the session in ``context.obj`` and returns an `Exit`."""
 
     shared = tuple(_LOOKING)
-    #: The exit code if nobody reads the output any more, as after `| head`: who only looks has seen enough.
-    unread = Exit.DONE
+    changes = False
 
     def __init__(self, *given: Any, params: list[Any], **more: Any) -> None:
         super().__init__(*given, params=[*params, *self.shared], **more)
@@ -202,7 +201,7 @@ class Looking(TyperCommand):
             return act(ctx)
 
         try:
-            raise typer.Exit(_ended(ctx.obj, checked, self.unread))
+            raise typer.Exit(_ended(ctx.obj, checked, changes=self.changes))
         finally:
             ctx.obj.connections.close()
 
@@ -220,7 +219,7 @@ class Changing(Looking):
     """A command that changes something. It asks first, unless `--yes` is given."""
 
     shared = _SHARED_OPTIONS
-    unread = Exit.REFUSED  # it stopped where it was, perhaps before its first letter
+    changes = True
 
 
 def _end_of_help(verb: Verb) -> str:
@@ -228,9 +227,13 @@ def _end_of_help(verb: Verb) -> str:
     return f"{told}\b\n" + "\n".join(["For example:", *(f"  {one}" for one in verb.examples)])
 
 
-def _ended(session: Session, act: Callable[[], Exit], unread: Exit) -> int:
-    """Act, and return the exit code: that of the result, or that of the fault, which is reported."""
-    code = unread
+def _ended(session: Session, act: Callable[[], Exit], *, changes: bool) -> int:
+    """Act, and return the exit code: that of the result, or that of the fault, which is reported.
+
+    If nobody reads the output any more, as after `| head`, a person who only looks has seen enough; a command that
+    `changes` something stopped where it was, perhaps before its first letter.
+    """
+    code = Exit.REFUSED if changes else Exit.DONE
     try:
         code = act()
         session.terminal.out.flush()
@@ -240,7 +243,7 @@ def _ended(session: Session, act: Callable[[], Exit], unread: Exit) -> int:
         return code
     except KeyboardInterrupt:
         done = "What was done stays done: `redrive history` tells."
-        changed = done if session.terminal.has_agreed else "Nothing was changed."
+        changed = done if session.terminal.has_begun else UNCHANGED
         session.terminal.warn(f"\nStopped. {changed}")
         return Exit.REFUSED
     except Exception as fault:  # the last place where a traceback can become a sentence
@@ -248,7 +251,8 @@ def _ended(session: Session, act: Callable[[], Exit], unread: Exit) -> int:
 
         if isinstance(fault, OSError):
             _give_up_output()
-        sentence, code = explain(fault)
+        is_unchanged = changes and not session.terminal.has_begun
+        sentence, code = explain(fault, is_unchanged=is_unchanged)
         session.terminal.warn(sentence)
         return code
 

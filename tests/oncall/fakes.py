@@ -13,6 +13,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from fakes.faults import Call, Mishap, Script, refuse
 from simulator.smart_policy import SmartPolicy
 from simulator.world import DLQ, OUTCOMES, PARKING_LOT, SOURCE
 from smart_redriver.engine.config.deployment import Deployment
@@ -68,6 +69,20 @@ def place_of(request: dict[str, Any]) -> str:
         name = queue.replace("/", ":").rpartition(":")[2]
         return _QUEUES.get(name, name)
     return next((kind for name, kind in _KINDS.items() if name in request), "anything")
+
+
+def lose(*places: str) -> Script:
+    """None of these exists any more, by what `place_of` calls them."""
+    not_found = "ResourceNotFoundException"
+    codes = {"topic": "NotFound", "table": not_found, "function": not_found}
+
+    def script(call: Call) -> Mishap | None:
+        place = place_of(dict(call.request))
+        code = codes.get(place, "AWS.SimpleQueueService.NonExistentQueue")
+        missing = ClientError({"Error": {"Code": code}}, call.operation)
+        return refuse(missing) if place in places else None
+
+    return script
 
 
 @dataclass

@@ -16,8 +16,8 @@ from threading import Thread
 import pytest
 import typer.main
 
-from fakes.faults import Wire, on, refuse
-from simulator.world import PARKING_LOT
+from fakes.faults import Wire, nth, on, refuse
+from simulator.world import DLQ, PARKING_LOT
 from smart_redriver.engine.errors import CallFailed, Fault, SettingsError
 from smart_redriver.oncall.cli import Asked, app, open_session
 from smart_redriver.oncall.deployment.aws import Aws, Caller, connect_as
@@ -26,6 +26,7 @@ from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.oncall.verbs.declarations import VERBS
 from tests.faults.errors import refusal
 from tests.oncall.desk import Desk
+from tests.oncall.fakes import lose
 from tests.oncall.reported import declined, report
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -179,6 +180,40 @@ def test_a_refusal_becomes_a_sentence_that_says_what_to_do(
     assert ran.code == 1
     assert said in ran.err
     assert "Traceback" not in ran.said
+
+
+@pytest.mark.parametrize("letters", [(), ("--from-dlq",)])
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [
+        ("source", "queue orders"),
+        ("table", "state table redriver-state"),
+        ("function", "function redriver-function"),
+    ],
+)
+def test_a_replay_names_what_was_deleted_and_says_that_it_changed_nothing(
+    desk: Desk, letters: tuple[str, ...], place: str, name: str
+) -> None:
+    desk.park("a")
+    desk.dead_letters("b")
+
+    ran = desk("replay", "--all", "--yes", *letters, script=lose(place))
+
+    assert ran.code == 1
+    assert f"Nothing was changed. The {name} does not exist. Make it again under" in ran.err
+    assert (desk.bodies(PARKING_LOT), desk.bodies(DLQ)) == (["a"], ["b"])
+    assert desk.history() == []
+
+
+def test_a_change_that_had_begun_is_not_said_to_have_changed_nothing(desk: Desk) -> None:
+    desk.park("a")
+
+    gone = refuse(refusal("ReceiveMessage", "QueueDoesNotExist"))
+    ran = desk("delete", "--all", "--yes", script=nth("ReceiveMessage", 2, gone))
+
+    assert "The queue orders-parking-lot does not exist. Make it again" in ran.err
+    assert "Nothing was changed" not in ran.err
+    assert desk.history()[0] == "delete all: begun"
 
 
 def test_settings_that_a_person_broke_by_hand_become_a_sentence(desk: Desk) -> None:

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
-from fakes.faults import Call, Mishap, Script, on, refuse
+from fakes.faults import on, refuse
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 from smart_redriver.oncall.doctor.alarms import judge_topic, lets_publish
 from smart_redriver.oncall.doctor.findings import Level
@@ -23,7 +22,7 @@ from smart_redriver.oncall.doctor.queues import (
 )
 from tests.faults.errors import refusal
 from tests.oncall.desk import Desk
-from tests.oncall.fakes import STACK, TOPIC, place_of
+from tests.oncall.fakes import STACK, TOPIC, lose
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1"
 
@@ -215,20 +214,6 @@ def test_what_can_not_be_checked_is_told_and_the_rest_is_checked(
 
     assert what in ran.out
     assert "ok     The schedule is on." in ran.out
-
-
-def lose(*places: str) -> Script:
-    """Nothing exists any more at these places."""
-    not_found = "ResourceNotFoundException"
-    codes = {"topic": "NotFound", "table": not_found, "function": not_found}
-
-    def script(call: Call) -> Mishap | None:
-        place = place_of(dict(call.request))
-        code = codes.get(place, "AWS.SimpleQueueService.NonExistentQueue")
-        missing = ClientError({"Error": {"Code": code}}, call.operation)
-        return refuse(missing) if place in places else None
-
-    return script
 
 
 @pytest.mark.parametrize(

@@ -210,6 +210,7 @@ def recorded(session: Session, what: str, why: str) -> Iterator[list[str]]:
     """Record the beginning of a change, and its end by the texts put into the list. A crash leaves the beginning."""
     change_id = uuid4().hex
     record(session, f"{what}{BEGUN}", why, change_id)
+    session.terminal.has_begun = True
     ended: list[str] = []
     try:
         yield ended

@@ -23,14 +23,13 @@ from smart_redriver.engine.errors import RedriverError
 from smart_redriver.oncall.console import looks
 from smart_redriver.oncall.console.shelf import Notepad, Sessions, Shelf
 from smart_redriver.oncall.deployment.session import Session
-from smart_redriver.oncall.terminal.exits import Exit, Refused, explain
+from smart_redriver.oncall.terminal.exits import UNCHANGED, Exit, Refused, explain
 from smart_redriver.oncall.terminal.terminal import Advance, Interrupts, Terminal, is_other
 from smart_redriver.oncall.terminal.words import stamp
 from smart_redriver.oncall.verbs.declarations import Verb
 
 #: After this time, a plan without an answer is out of date.
 PATIENCE_SECONDS = 900.0
-_DECLINED = "Nothing was changed."
 #: How soon work that only waits notices a stop.
 _PART_SECONDS = 0.5
 
@@ -137,7 +136,7 @@ class Task(Terminal):
             code, sentence = Exit.REFUSED, "Stopped. What was done stays done: the history tells."
         except Exception as raised:
             fault = raised
-            sentence, code = explain(raised)
+            sentence, code = explain(raised, is_unchanged=not self.has_begun)
         finally_do(fault)
         with self._changing():
             self.state, self.code, self.fault = State.ENDED, code, sentence and self.spare(sentence)
@@ -179,7 +178,7 @@ class Task(Terminal):
             self.question = self.expected = self.other = None
             self.state = State.WORKING
         if answer is None:
-            raise Refused(f"No answer within a quarter of an hour. {_DECLINED}")
+            raise Refused(f"No answer within a quarter of an hour. {UNCHANGED}")
         return is_other(answer, expected, other)
 
     def interrupts(self) -> Interrupts:

@@ -79,6 +79,7 @@ _ADVICE = {
     "UnprocessedItems": "DynamoDB is throttling. Run it again in a moment.",
 }
 
+UNCHANGED = "Nothing was changed."
 #: The remedy for anything that was deleted: a deployment without changes does not look whether it is still there.
 #: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/drift-aware-change-sets.html
 RESTORE = (
@@ -100,12 +101,16 @@ _THROTTLED = frozenset(
 )
 
 
-def explain(fault: Exception) -> tuple[str, Exit]:
-    """Explain the fault that ended a command, with the exit code."""
+def explain(fault: Exception, *, is_unchanged: bool = False) -> tuple[str, Exit]:
+    """Explain the fault that ended a command, with the exit code.
+
+    `is_unchanged`: it was to change something, and ended before it did.
+    """
     if isinstance(fault, Refused):
         return str(fault), fault.code
     if isinstance(fault, CallFailed):
-        return advice(fault), Exit.REFUSED
+        before = f"{UNCHANGED} " if is_unchanged and fault.absent else ""
+        return f"{before}{advice(fault)}", Exit.REFUSED
     if isinstance(fault, RedriverError):
         return f"{fault}. Deploy the stack anew.", Exit.REFUSED
     if isinstance(fault, OSError):

@@ -19,7 +19,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TextIO
 
-from smart_redriver.oncall.terminal.exits import Refused
+from smart_redriver.oncall.terminal.exits import UNCHANGED, Refused
 from smart_redriver.oncall.terminal.table import folded, table
 from smart_redriver.oncall.terminal.words import shortened
 
@@ -74,7 +74,7 @@ def is_other(answer: str, expected: str, other: str | None) -> bool:
     if other is not None and typed == other.lower():
         return True
     if typed != expected.lower():
-        raise Refused("Nothing was changed.")
+        raise Refused(UNCHANGED)
     return False
 
 
@@ -89,7 +89,7 @@ class Terminal:
     """Input and output on a terminal; a test replaces them by strings.
 
     `spared_stack`: the stack whose generated names are shortened in text for people.
-    `has_agreed`: a question was answered with yes, so something may have been changed.
+    `has_begun`: a change that was agreed to has begun.
     """
 
     is_json: bool = False
@@ -98,7 +98,7 @@ class Terminal:
     out: TextIO = field(default_factory=lambda: sys.stdout)
     err: TextIO = field(default_factory=lambda: sys.stderr)
     answers: TextIO = field(default_factory=lambda: sys.stdin)
-    has_agreed: bool = field(default=False, init=False)
+    has_begun: bool = field(default=False, init=False)
 
     def keep(self, file: Path) -> None:
         """Note the file that keeps letters. The plan names it."""
@@ -170,9 +170,7 @@ class Terminal:
 
         Returns whether it was the other. Raises Refused.
         """
-        is_other = not self.assume_yes and self._asks(question, expected, other)
-        self.has_agreed = True
-        return is_other
+        return not self.assume_yes and self._asks(question, expected, other)
 
     def _asks(self, question: str, expected: str, other: str | None) -> bool:
         if not self.answers.isatty() and self.answers is sys.stdin:
