@@ -104,6 +104,7 @@ class Passes(str, Enum):
 
     RUN = "run"
     NOT_SCHEDULED = "not scheduled"
+    NO_FUNCTION = "no function"
     NO_PROCESS = "no process"
 
 
@@ -112,6 +113,10 @@ _WHY_NO_PASSES = {
     Passes.NOT_SCHEDULED: (
         "the schedule is off",
         "`redrive doctor` says why; `redrive run` makes one pass.",
+    ),
+    Passes.NO_FUNCTION: (
+        "the function does not exist",
+        "`redrive doctor` names it, and the remedy.",
     ),
     Passes.NO_PROCESS: (
         "no process is at work",
@@ -137,6 +142,7 @@ class Seen:
     Attributes:
         mode, passes, orders: what may keep passes from acting.
         unread: why the source queue can't be read; empty if it can, or if that is not known. No pass goes on without.
+        failed_pass: the call for which the last pass failed, and its code; empty if it did not, or may go on next time.
         backlog: letters in the DLQ. `hidden`: how many of these wait for a time of their own.
         keeps_order: whether letters wait behind others of their group, which no pass counts.
         parked: letters in the parking lot, which wait for a person.
@@ -165,6 +171,7 @@ class Seen:
     passes: Passes = Passes.RUN
     orders: Orders = Orders()
     unread: str = ""
+    failed_pass: str = ""
     backlog: int | None = None
     hidden: int = 0
     keeps_order: bool = False
@@ -264,6 +271,7 @@ def seen_of(
     orders: Orders | None = None,
     passes: Passes = Passes.RUN,
     unread: str = "",
+    failed_pass: str = "",
 ) -> Seen:
     """Gather what the circuit, the queue and people's orders show. `orders`: the DLQ's first source queue's."""
     seen = Seen(
@@ -271,6 +279,7 @@ def seen_of(
         mode=settings.mode if settings else Mode.AUTOMATIC,
         passes=passes,
         unread=unread,
+        failed_pass=failed_pass,
         backlog=dlq.depth if dlq else None,
         hidden=dlq.hidden if dlq else 0,
         keeps_order=dlq is not None and dlq.is_fifo,
@@ -546,12 +555,15 @@ def _nothing_waits(seen: Seen) -> Headline | None:
 
 
 def _unread(seen: Seen) -> Headline | None:
-    if not seen.unread:
+    if not (seen.unread or seen.failed_pass):
         return None
+    why = f"The last pass failed: {seen.failed_pass}"
+    if seen.unread:
+        why = f"The source queue can't be read: {seen.unread}"
     return Headline(
         topic=Topic.UNREAD,
         colour=Colour.YELLOW,
-        text=f"The source queue can't be read: {seen.unread}. {_waiting(seen)}",
+        text=f"{why}. {_waiting(seen)}",
         then="`redrive doctor` says what is missing; letters then go back by themselves.",
     )
 

@@ -323,6 +323,16 @@ SENTENCES = [
         "The source queue can't be read: DescribeTopic: UNKNOWN_TOPIC_OR_PART. 300 letters wait.",
     ),
     (
+        replace(FLOWING, failed_pass="GetQueueAttributes: NonExistentQueue"),
+        Colour.YELLOW,
+        "The last pass failed: GetQueueAttributes: NonExistentQueue. 300 letters wait.",
+    ),
+    (
+        replace(WAITING, passes=Passes.NO_FUNCTION),
+        Colour.RED,
+        "No pass runs by itself: the function does not exist. 16 letters wait.",
+    ),
+    (
         replace(WAITING, mode=Mode.PAUSED),
         Colour.YELLOW,
         "The setting `mode` is paused: nothing is redriven. 16 letters wait.",
@@ -375,6 +385,7 @@ counts = st.integers(0, 50)
         mode=st.sampled_from(Mode),
         passes=st.sampled_from(Passes),
         unread=st.sampled_from(["", "GetQueueAttributes: AccessDenied"]),
+        failed_pass=st.sampled_from(["", "GetItem: ResourceNotFoundException"]),
         backlog=st.none() | counts,
         hidden=counts,
         keeps_order=st.booleans(),
@@ -433,6 +444,9 @@ def test_while_live_messages_fail_the_canary_goes_when_the_headline_says(
     assert (limit_at(told - timedelta(seconds=1)), limit_at(told)) == (0, size)
 
 
+_UNREAD = (
+    "The source queue can't be read; the last pass failed; not known: the DLQ could not be read"
+)
 #: How the runbook's table calls each sentence, by its beginning.
 ROWS = {
     r"No letter waits: the DLQ is empty": "No letter waits",
@@ -465,8 +479,9 @@ ROWS = {
     r"[\d,]+ letters? failed while": "N letters failed while others succeeded",
     r"[\d,]+ of the last [\d,]+ letters? failed": "N of the last M letters failed while others succeeded",
     r"[\d,]+ of [\d,]+ letters? can't be parked": "N of M letters can't be parked",
-    r"Not known: the DLQ could not be read": "Not known: the DLQ could not be read",
-    r"The source queue can't be read": "The source queue can't be read",
+    r"Not known: the DLQ could not be read": _UNREAD,
+    r"The source queue can't be read": _UNREAD,
+    r"The last pass failed": _UNREAD,
 }
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ProfileNotFound
 
+from fakes.faults import Call, Mishap, refuse
 from simulator.world import TABLE
 from smart_redriver.engine.aws.items import circuit_key
 from smart_redriver.engine.aws.state_table import StateStore
@@ -116,8 +117,31 @@ def test_two_hundred_queues_take_so_many_calls_and_none_that_aws_rations(crowd: 
         "DescribeStacks": 7,
         "DescribeAlarms": 1,
         "BatchGetItem": 2,  # a hundred circuits each
-        "GetQueueAttributes": 2 * QUEUES,
+        "GetQueueAttributes": 2 * QUEUES + 1,  # the source that letters wait for
     }
+
+
+def test_a_source_queue_that_is_gone_is_told_of_letters_that_wait_for_it(crowd: Desk) -> None:
+    """Its line was bare, as if the next pass would send its letters."""
+    gone = ClientError({"Error": {"Code": "NonExistentQueue"}}, "GetQueueAttributes")
+
+    def script(call: Call) -> Mishap | None:
+        return refuse(gone) if call.request.get("QueueUrl", "").endswith("/queue-043") else None
+
+    put(crowd, "queue-043-dlq", 5)
+    ran, told = (
+        crowd("status", script=script),
+        crowd("status", "--json", "--overview", script=script),
+    )
+
+    (row,) = [one for one in ran.out.splitlines() if one.startswith("queue-043")]
+    assert ", 1 not read in full, 8 dead letters" in ran.out
+    *cells, note = row.split(maxsplit=4)
+    assert cells == ["queue-043", "CLOSED", "5", "0"]
+    assert note.startswith("queue queue-043 not read (GetQueueAttributes: NonExistent")
+    (home,) = told.json["homes"]
+    (queue,) = [one for one in home["queues"] if one["queue"] == "queue-043"]
+    assert queue["headline"]["topic"] == "source queue that can't be read"
 
 
 def test_programs_get_every_queue_where_they_ask_for_the_overview(crowd: Desk) -> None:

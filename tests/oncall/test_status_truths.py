@@ -17,7 +17,7 @@ from smart_redriver.engine.model.breaker import force, new_circuit
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.oncall.status.outlook import last_canary
 from tests.oncall.desk import Desk
-from tests.oncall.fakes import STACK
+from tests.oncall.fakes import STACK, lose
 
 FLOW = "No letter waits: the DLQ is empty."
 
@@ -50,6 +50,47 @@ def test_letters_do_not_flow_where_the_setting_says_so(mode: Mode) -> None:
     assert f"CLOSED, but the setting `mode` is {mode.value}: nothing is redriven" in out
     assert FLOW not in out
     assert told(desk)["mode"] == mode.value
+
+
+def end_a_pass(desk: Desk, reason: str) -> None:
+    desk.logs.note({"outcome": "FAILED", "reason": reason})
+
+
+def test_the_last_pass_having_failed_is_said_before_the_next_is_promised(desk: Desk) -> None:
+    """The parking lot was gone: "1 letter waits. The next pass looks at it.", and nothing to do."""
+    desk.dead_letters("a")
+    end_a_pass(desk, "GetQueueAttributes: NonExistentQueue: The specified queue does not exist.")
+
+    out = desk("status", script=lose("lot")).out
+
+    assert (
+        "Now:         The last pass failed: GetQueueAttributes: NonExistentQueue. 1 letter waits."
+    ) in out
+    assert "Do:          `redrive doctor` says what is missing" in out
+    assert "Next:        nothing: the last pass failed" in out
+
+
+def test_a_pass_that_failed_for_what_passes_by_itself_is_no_headline(desk: Desk) -> None:
+    desk.dead_letters("a")
+    end_a_pass(desk, "ReceiveMessage: ThrottlingException: Rate exceeded: slow down")
+
+    assert "Now:         1 letter waits. The next pass looks at it." in desk("status").out
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_function_that_is_gone_makes_no_passes(desk: Desk, is_new: bool) -> None:
+    if not is_new:
+        desk("close", "--reason", "new", "--yes")
+    desk.dead_letters("a")
+
+    ran = desk("status", script=lose("function"))
+
+    assert (
+        "Now:         No pass runs by itself: the function does not exist. 1 letter waits."
+    ) in ran.out
+    assert "Do:          `redrive doctor` names it, and the remedy." in ran.out
+    assert "Function:    does not exist, so no pass runs: `redrive doctor`" in ran.out
+    assert ("CLOSED, but no pass runs by itself" in ran.out) is not is_new
 
 
 @pytest.mark.parametrize(("state", "word"), [("DISABLED", "DISABLED"), (None, "missing")])

@@ -7,7 +7,7 @@ fifteen calls a second to Lambda's API and the log, so the status of one queue a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -25,6 +25,7 @@ from smart_redriver.oncall.deployment.aws import Answer, Asking
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.status.alarms import split_name
 from smart_redriver.oncall.status.passes import passes_of_process
+from smart_redriver.oncall.status.sources import source_facts, unread_by
 from smart_redriver.oncall.terminal.exits import Refused, explain
 from smart_redriver.oncall.terminal.table import printable, table
 from smart_redriver.oncall.terminal.terminal import Terminal, Tone
@@ -39,7 +40,7 @@ _UNREADABLE = "UnreadableCircuit"
 class Glance:
     """One DLQ now. `circuits` has the readable circuits of its sources by name; None if no pass has written one yet.
 
-    `unknown` says why something is not known.
+    `unread` has the source queues that don't exist. `unknown` says why something is not known.
     """
 
     queue: str
@@ -49,6 +50,7 @@ class Glance:
     parking_lot: QueueFacts | None = None
     mode: str | None = None
     passes: Passes = Passes.RUN
+    unread: Mapping[str, str] = field(default_factory=dict)
     alarms: tuple[str, ...] = ()
     unknown: Mapping[str, str] = field(default_factory=dict)
 
@@ -80,7 +82,9 @@ class Glance:
             for name, one in self.circuits.items()
         }
         told = {
-            name: headline(replace(one, mode=mode, passes=self.passes))
+            name: headline(
+                replace(one, mode=mode, passes=self.passes, unread=self.unread.get(name, ""))
+            )
             for name, one in seen.items()
         }
         return worst(told) if told else None
@@ -137,12 +141,31 @@ def take_glances(sessions: Sequence[Session]) -> list[Glance]:
             )
             for one in sessions
         ]
+        dlqs = [dlq() for dlq, _, _ in rest]
+        sources = [
+            {name: ask(look) for name, look in _looks_at_sources(one, dlq.value).items()}
+            for one, dlq in zip(sessions, dlqs, strict=True)
+        ]
         known = _Known(ringing(), [wait() for wait in circuits])
         now = first.clock()
         return [
-            known.glance(one, now, dlq(), lot(), passes())
-            for one, (dlq, lot, passes) in zip(sessions, rest, strict=True)
+            known.glance(
+                one, now, dlq, lot(), passes(), {name: wait() for name, wait in some.items()}
+            )
+            for one, dlq, (_, lot, passes), some in zip(sessions, dlqs, rest, sources, strict=True)
         ]
+
+
+def _looks_at_sources(
+    session: Session, dlq: QueueFacts | None
+) -> dict[str, Callable[[], QueueFacts]]:
+    """How to look at the source queues that letters wait for. Targets can't be asked."""
+    if dlq is None or not dlq.depth or session.place.deployment.targets:
+        return {}
+    return {
+        name: partial(source_facts, session, number)
+        for number, name in enumerate(session.place.sources)
+    }
 
 
 def _depth_of_glances(session: Session, *, dlq: bool) -> QueueFacts:
@@ -214,12 +237,13 @@ class _Known:
         dlq: Answer[QueueFacts],
         lot: Answer[QueueFacts],
         passes: Answer[Passes],
+        sources: Mapping[str, Answer[QueueFacts]],
     ) -> Glance:
         place = session.place
         called = place.deployment.called
         read = {name: self._circuits.get(called(name), self._not_read) for name in place.sources}
         unread = {f"circuit of {name}": one for name, one in read.items() if isinstance(one, str)}
-        others = {
+        others = {f"queue {name}": one.fault for name, one in sources.items()} | {
             "DLQ": dlq.fault,
             "parking lot": lot.fault,
             "last pass": passes.fault,
@@ -233,6 +257,7 @@ class _Known:
             parking_lot=lot.value,
             mode=place.mode,
             passes=passes.value or Passes.RUN,
+            unread={name: why for name, one in sources.items() if (why := unread_by(one))},
             alarms=tuple(
                 short for name in place.alarms_known_as for short in self._ringing.get(name, ())
             ),

@@ -16,7 +16,6 @@ from typing import Any
 from urllib.parse import quote
 
 from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.errors import GONE
 from smart_redriver.engine.headline import Passes, seen_of
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model import breaker
@@ -27,8 +26,15 @@ from smart_redriver.oncall.deployment.places import Place
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.status.alarms import ringing_alarms
 from smart_redriver.oncall.status.outlook import looks_every, next_step
-from smart_redriver.oncall.status.passes import ENABLED, is_at_work, last_pass, schedule_state
+from smart_redriver.oncall.status.passes import (
+    ENABLED,
+    fault_of,
+    is_at_work,
+    last_pass,
+    schedule_state,
+)
 from smart_redriver.oncall.status.snapshot import Snapshot, SourceNow
+from smart_redriver.oncall.status.sources import source_facts, unread_by
 
 _QUEUE_URL = re.compile(r"https://sqs\.(?P<region>[a-z0-9-]+)\.(?P<domain>amazonaws\.com(\.cn)?)/")
 
@@ -91,9 +97,11 @@ _DAYS_SEARCHED = 7
 NOT_ASKED = "not asked"
 _OFF = {
     Passes.NOT_SCHEDULED: "nothing: the schedule is off; `redrive run` makes a pass",
+    Passes.NO_FUNCTION: "nothing: the function does not exist",
     Passes.NO_PROCESS: "nothing: no process is at work",
 }
 _UNREAD = "nothing: the source queue can't be read"
+_FAILS = "nothing: the last pass failed"
 
 
 def take_snapshots(sessions: Sequence[Session]) -> list[Snapshot]:
@@ -156,6 +164,8 @@ def _passes(
         is_there = is_at_work(last.value, settings, now)
         return Passes.RUN if is_there else Passes.NO_PROCESS
     schedule = answers["schedule"]
+    if schedule.absent:
+        return Passes.NO_FUNCTION
     if schedule.fault:
         return None
     return Passes.RUN if schedule.value == ENABLED else Passes.NOT_SCHEDULED
@@ -189,16 +199,12 @@ def _of_queues_and_table(session: Session, now: datetime) -> dict[str, Callable[
         questions[_circuit_of(name)] = session.store.of(name).load_circuit
     if not session.place.deployment.targets:
         for number, name in enumerate(session.place.sources):
-            questions[_queue_of(name)] = partial(_source_facts, session, number)
+            questions[_queue_of(name)] = partial(source_facts, session, number)
     return questions
 
 
 def _depth(session: Session, *, dlq: bool) -> QueueFacts:
     return (session.dead_letters if dlq else session.parking_lot).facts()
-
-
-def _source_facts(session: Session, number: int) -> QueueFacts:
-    return session.sources[number].facts()
 
 
 def _of_all_else(session: Session, now: datetime) -> dict[str, Callable[[], Any]]:
@@ -250,15 +256,15 @@ def _sources(
     }
     first = circuits[session.place.queue]
     orders = first.orders if first else Orders()
+    failed_pass = fault_of(answers["last pass"].value)
     found = []
     for name, circuit in circuits.items():
         dlq: QueueFacts | None = answers["DLQ"].value
         facts: Answer[QueueFacts] = answers.get(_queue_of(name), Answer())
-        # Another fault may only be this person's: the re-driver has rights and a network of its own.
-        unread = facts.fault or "" if facts.code in GONE else ""
+        unread = unread_by(facts)
         step, at = "", None
         if settings and circuit:
-            off = _OFF.get(passes) or (unread and _UNREAD)
+            off = _OFF.get(passes) or (unread and _UNREAD) or (failed_pass and _FAILS)
             step, at = (off, None) if off else next_step(settings, circuit, orders, dlq, now)
         lot: QueueFacts | None = answers["parking lot"].value
         seen = seen_of(
@@ -270,6 +276,7 @@ def _sources(
             orders=orders,
             passes=passes,
             unread=unread,
+            failed_pass=failed_pass,
         )
         found.append(
             SourceNow(
@@ -277,7 +284,7 @@ def _sources(
                 target=session.place.target(name),
                 facts=facts.value,
                 circuit=circuit,
-                seen=seen if circuit else None,
+                seen=seen if circuit or passes in _OFF or failed_pass else None,
                 next_step=step,
                 next_at=at,
                 draining_until=_draining_until(circuit, orders, dlq, now),

@@ -28,7 +28,6 @@ _MEANING = {
 }
 #: Only the headline has a colour: a circuit may be CLOSED while letters wait for something that does not come.
 _TONES = {Colour.GREEN: Tone.GOOD, Colour.YELLOW: Tone.CAREFUL, Colour.RED: Tone.BAD}
-_NO_PASSES = (Passes.NOT_SCHEDULED, Passes.NO_PROCESS)
 _UNKNOWN = "not known"
 
 
@@ -124,7 +123,7 @@ def _held(now: Snapshot) -> str:
         return "but paused: nothing is redriven"
     if now.mode is not None and now.mode is not Mode.AUTOMATIC:
         return f"but the setting `mode` is {now.mode.value}: nothing is redriven"
-    if now.passes in _NO_PASSES:
+    if now.passes not in (None, Passes.RUN):
         return "but no pass runs by itself"
     return ""
 
@@ -134,6 +133,8 @@ def _orders(now: Snapshot) -> Iterator[Fact]:
         state = now.schedule or "missing"
         text = f"{state}, so no pass runs by itself: `redrive doctor`"
         yield Fact("Schedule", text, Tone.BAD)
+    elif now.passes is Passes.NO_FUNCTION:
+        yield Fact("Function", "does not exist, so no pass runs: `redrive doctor`", Tone.BAD)
     elif now.passes is Passes.NO_PROCESS:
         yield Fact("Process", "none is at work: `redrive doctor` says more", Tone.BAD)
     elif now.looks_every:

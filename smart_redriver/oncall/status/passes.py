@@ -9,7 +9,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from smart_redriver.engine.config.settings import Mode, Settings
+from smart_redriver.engine.errors import TRANSIENT_FAULTS
 from smart_redriver.engine.headline import Passes
+from smart_redriver.engine.report import Outcome
 from smart_redriver.oncall.deployment.logs import Query, read_log
 from smart_redriver.oncall.deployment.session import Session
 
@@ -47,6 +49,15 @@ class EndedPass:
         """The age of the oldest letter that the pass saw."""
         seconds = self.report.get("oldest_letter_seconds")
         return None if seconds is None else timedelta(seconds=int(seconds))
+
+
+def fault_of(last: EndedPass | None) -> str:
+    """The call for which a pass failed, and its code; empty if it did not fail, or of a fault that passes by itself."""
+    if last is None or last.report.get("outcome") != Outcome.FAILED.value:
+        return ""
+    call, _, why = str(last.report.get("reason") or "").partition(": ")
+    code = why.partition(": ")[0]
+    return f"{call}: {code}" if code and code not in TRANSIENT_FAULTS else ""
 
 
 def is_dry(report: Mapping[str, Any]) -> bool:
