@@ -302,7 +302,7 @@ VERBS = (
             *FILTERS,
         ),
         answer=(
-            "queue, count, groups [reason, cause, error, count, first_parked, last_parked]; "
+            "queue, count, not_in_ledger, groups [reason, cause, error, count, first_parked, last_parked]; "
             f"with --list letters [{_ENTRY}]"
         ),
         examples=("redrive parked", "redrive parked --list --parked-as MAX_ATTEMPTS --since 2h"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from smart_redriver.engine.counts import letters
+from smart_redriver.engine.counts import letters, several
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ledger import Entry
 from smart_redriver.oncall.deployment.session import Session
@@ -69,12 +70,11 @@ def group(entries: Iterable[Entry]) -> list[Group]:
 
 def parked(session: Session, wanted: Filter, *, as_list: bool, limit: int) -> Exit:
     """List or group the parked letters. Raises CallFailed and Refused."""
-    reasons: set[str] = set()
-    entries = matching(session, _noting(reasons, parked_entries(session)), wanted)
-    if not entries:
-        _warn_of_strangers(session)
-        if wanted.reason:
-            _tell_reasons(session, wanted.reason.upper(), reasons)
+    known: Counter[str | None] = Counter()
+    entries = matching(session, _noting(known, parked_entries(session)), wanted)
+    strangers = None if entries else _strangers(session, known.total())
+    if not entries and wanted.reason:
+        _tell_reasons(session, wanted.reason.upper(), {one for one in known if one})
     entries.sort(key=lambda entry: entry.parked_at or entry.first_seen)
     groups = group(entries)
     shown = entries[:limit] if as_list else []
@@ -82,11 +82,17 @@ def parked(session: Session, wanted: Filter, *, as_list: bool, limit: int) -> Ex
         {
             "queue": session.place.queue,
             "count": len(entries),
+            "not_in_ledger": strangers,
             "groups": [one.to_json() for one in groups],
             **({"letters": [entry_to_json(entry) for entry in shown]} if as_list else {}),
         }
     )
     _tell(session, entries, groups, shown if as_list else None)
+    if strangers:
+        session.terminal.say(
+            f"{several(strangers, 'message')} in the parking lot {'is' if strangers == 1 else 'are'} not in the "
+            "ledger: `redrive replay --all --dry-run` shows them."
+        )
     return Exit.DONE
 
 
@@ -119,21 +125,27 @@ def _with_matching_body(session: Session, choice: Choice, entries: list[Entry]) 
     return found
 
 
-def _warn_of_strangers(session: Session) -> None:
-    """Warn about hidden letters that the ledger may not know."""
-    if hidden := session.parking_lot.facts().hidden:
-        _warn_of_hidden(session, f"{letters(hidden)} of the parking lot can't be looked at now")
+def _strangers(session: Session, known: int) -> int:
+    """Count visible messages beyond those that the ledger knows, and warn about hidden ones, which it may not know.
+
+    The ledger of a state table that was made anew knows none.
+    """
+    facts = session.parking_lot.facts()
+    if facts.hidden:
+        _warn_of_hidden(
+            session, f"{letters(facts.hidden)} of the parking lot can't be looked at now"
+        )
+    return max(0, facts.visible - known)
 
 
 def _warn_of_hidden(session: Session, what: str) -> None:
     session.terminal.warn(f"{what}: a pass or a person is working on them; {TRY_AGAIN}.")
 
 
-def _noting(reasons: set[str], entries: Iterable[Entry]) -> Iterator[Entry]:
-    """The entries, whose reasons are put into the set."""
+def _noting(known: Counter[str | None], entries: Iterable[Entry]) -> Iterator[Entry]:
+    """The entries, which are counted by their reasons."""
     for entry in entries:
-        if entry.park_reason:
-            reasons.add(entry.park_reason)
+        known[entry.park_reason] += 1
         yield entry
 
 
