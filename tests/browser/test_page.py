@@ -547,6 +547,46 @@ def test_keys_open_the_editor_from_the_list_and_escape_leads_back(
     expect(page.get_by_role("heading", name="Letters")).to_be_visible()
 
 
+@pytest.mark.parametrize(
+    "body", ["crlf\tb\r\nlf\ncr\r\r\n\rend\r", "\r\n␍␎ \u2028\x85\r\n", "\n\u2028plain ␍\n"]
+)
+def test_the_editor_changes_nothing_but_what_was_typed(
+    desk: Desk, open_page: Open, body: str
+) -> None:
+    """A textarea makes every line end a line feed."""
+    desk.park(body)
+    page = open_page()
+    editor(page)
+
+    page.get_by_role("textbox", name="Body").press("Control+Home")
+    page.keyboard.type("Z")
+    page.get_by_role("button", name="Send the edited copy…").click()
+    page.get_by_role("button", name="Show the plan").click()
+    page.get_by_role("button", name="Yes").click()
+
+    expect(page.get_by_text("Sent the edited copy of 1 letter.")).to_be_visible()
+    assert desk.bodies(SOURCE) == [f"Z{body}"]
+
+
+def test_the_editor_shows_carriage_returns_and_the_plan_that_one_was_taken_out(
+    desk: Desk, open_page: Open
+) -> None:
+    desk.park("first\r\nsecond\r\n")
+    page = open_page()
+    editor(page)
+    box = page.get_by_role("textbox", name="Body")
+
+    expect(page.get_by_text("␍ stands for a carriage return.")).to_be_visible()
+    expect(box).to_have_value("first␍\nsecond␍\n")
+    box.fill("first␍\nsecond\n")
+    page.get_by_role("button", name="Send the edited copy…").click()
+    page.get_by_role("button", name="Show the plan").click()
+
+    said = page.get_by_role("region", name="What the command says")
+    expect(said.locator(".removed")).to_have_text("-second⟦U+000D⟧")
+    expect(said.locator(".added")).to_have_text("+second")
+
+
 def test_a_traceback_shows_own_code_and_all_of_it_when_asked(desk: Desk, open_page: Open) -> None:
     """A traceback was cut before its last line and the consumer's own code."""
     (message_id,) = desk.dead_letters("a body")

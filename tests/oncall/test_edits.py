@@ -5,17 +5,21 @@ from __future__ import annotations
 import io
 import json
 import sys
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from fakes.faults import Call, meanwhile, nth
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.triage.ledger import Status
 from smart_redriver.oncall.letters import edit_form as editing
 from tests.faults.scenes import SOME
 from tests.oncall.desk import Desk
 
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
 SWAP = ("--with", "sed s/broken/mended/")
 
 
@@ -324,6 +328,37 @@ def test_a_long_difference_shows_its_first_hundred_lines(desk: Desk) -> None:
 
     assert "    +93\n    +94\n    [… 1,906 more lines …]\n" in ran.out
     assert "    +95\n" not in ran.out
+
+
+def test_a_difference_names_a_carriage_return(desk: Desk) -> None:
+    desk.park("a\r\nb\r\n")
+
+    ran = desk("edit", "--all", "--with", "tr -d '\\r'", "--dry-run")
+
+    assert "    -a⟦U+000D⟧\n    -b⟦U+000D⟧\n    +a\n    +b\n" in ran.out
+
+
+@pytest.mark.parametrize("seldom", "\r\t\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")
+@pytest.mark.parametrize("body", ["a{}\nb", "a{}b", "a{}", "{}a", "a\n{}"])
+def test_no_difference_hides_what_could_end_a_line(seldom: str, body: str) -> None:
+    """A payload of Postgres or Kafka may have characters that SQS refuses."""
+    before = Letter(message_id="", receipt_handle="", body=body.format(seldom), sent_at=NOW)
+    after = replace(before, body=body.format(""))
+
+    _, _, *lines = editing.difference(before, after)
+
+    named = body.format(f"⟦U+{ord(seldom):04X}⟧").split("\n")
+    plain = after.body.split("\n")
+    assert {one[1:] for one in lines if one[0] == "-"} == {*named} - {*plain}
+    assert {one[1:] for one in lines if one[0] == "+"} == {*plain} - {*named}
+
+
+def test_a_difference_shows_spaces_and_a_last_line_end(desk: Desk) -> None:
+    desk.park("a  b\n")
+
+    ran = desk("edit", "--all", "--with", "printf 'a b'", "--dry-run")
+
+    assert "    -a  b\n    -\n    +a b\n" in ran.out
 
 
 def test_a_dry_run_of_an_edit_sends_nothing(desk: Desk, tmp_path: Path) -> None:

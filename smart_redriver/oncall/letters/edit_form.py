@@ -25,6 +25,7 @@ from smart_redriver.engine.counts import several
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.oncall.letters.export_file import attributes_from_json, attributes_to_json
 from smart_redriver.oncall.terminal.exits import Refused
+from smart_redriver.oncall.terminal.table import exact
 from smart_redriver.oncall.terminal.terminal import Terminal
 
 _LINE = "---- attributes above, body below; leave this line alone ----"
@@ -66,17 +67,20 @@ _MOST_LINES = 100
 
 
 def difference(before: Letter, after: Letter) -> Iterator[str]:
-    """The changes, as `diff -u` shows them. Long lines are shortened to the part that changed."""
+    """The changes, as `diff -u` shows them. Long lines are shortened to the part that changed.
+
+    Only a line feed ends a line: any other character that could end one is shown in it.
+    """
     lines = unified_diff(
-        write_form(before).splitlines(),
-        write_form(after).splitlines(),
+        write_form(before).split("\n"),
+        write_form(after).split("\n"),
         "before",
         "after",
         lineterm="",
     )
     shown = list(islice(lines, _MOST_LINES))
     more = sum(1 for _ in lines)
-    yield from _shortened(shown)
+    yield from map(exact, _shortened(shown))
     if more:
         yield f"[… {several(more, 'more line')} …]"
 

@@ -101,6 +101,11 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() else "�" for one in " ".join(text.split()))
 
 
+def exact(line: str) -> str:
+    """A line as it is, but for characters that nobody sees or a terminal obeys: they are named, as on the page."""
+    return "".join(one if one.isprintable() else f"⟦U+{ord(one):04X}⟧" for one in line)
+
+
 def printable_line(line: str) -> str:
     """A line with its indentation, without anything that a terminal obeys."""
     indent = line[: len(line) - len(line.lstrip(" "))]

@@ -90,7 +90,7 @@ def _edit(
     to = _destination(session, after)
     for line in difference(before.letter, after.letter):
         tone = {"+": Tone.GOOD, "-": Tone.BAD}.get(line[:1])
-        session.terminal.plan(Verbatim(session.terminal.paint(printable_line(line), tone)))
+        session.terminal.plan(Verbatim(session.terminal.paint(line, tone)))
     if check and (fault := check(after.letter)):
         raise Refused(f"The edited letter is {fault}. Nothing was changed.")
     tell_order(session, from_dlq=request.from_dlq)
@@ -281,7 +281,7 @@ class Trial:
         for before, after in self.samples:
             yield printable_line(f"  such as {before.original_id}:")
             for line in difference(before, after):
-                yield Verbatim(f"    {printable_line(line)}")
+                yield Verbatim(f"    {line}")
         if self.left_over:
             yield f"Left-over copies of letters sent before, which are removed: {len(self.left_over):,}."
         for why, count in self.staying.most_common():

@@ -115,8 +115,16 @@ function Body({ body }) {
   </div>`;
 }
 
+// A textarea makes every line end a line feed: in it, a carriage return is a character that the body has nowhere.
+function standInFor(body) {
+  let code = 0x240d;
+  while (body.includes(String.fromCodePoint(code))) code += 1;
+  return String.fromCodePoint(code);
+}
+
 function Editor({ queue, id, message, isParked, onOrder, onClose }) {
-  const [body, setBody] = useState(message.body);
+  const [returns] = useState(() => (message.body.includes("\r") ? standInFor(message.body) : "\r"));
+  const [body, setBody] = useState(message.body.replaceAll("\r", returns));
   const [attributes, setAttributes] = useState(JSON.stringify(message.attributes, null, 2));
   const [fault, setFault] = useState(null);
   const send = (event) => {
@@ -129,7 +137,7 @@ function Editor({ queue, id, message, isParked, onOrder, onClose }) {
       return;
     }
     setFault(null);
-    const given = { id, was: message.fingerprint, body, attributes: read, ...(isParked ? {} : { from_dlq: true }) };
+    const given = { id, was: message.fingerprint, body: body.replaceAll(returns, "\r"), attributes: read, ...(isParked ? {} : { from_dlq: true }) };
     onOrder({ queue, verb: "edit", given, about: "The plan shows the difference." });
   };
   return html`<form onSubmit=${send}>
@@ -139,6 +147,7 @@ function Editor({ queue, id, message, isParked, onOrder, onClose }) {
     <div class="field">
       <label for="edit-body">Body</label>
       <textarea id="edit-body" class="code" rows="12" spellcheck="false" value=${body} onInput=${(event) => setBody(event.target.value)} />
+      ${returns !== "\r" && html`<small>${returns} stands for a carriage return.</small>`}
     </div>
     <div class="field">
       <label for="edit-attributes">Attributes</label>
