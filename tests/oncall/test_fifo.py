@@ -125,6 +125,48 @@ def test_what_follows_a_letter_that_is_not_valid_stays(desk: Desk) -> None:
     assert f"Skipped 1: {BEHIND}" in ran.said
 
 
+def test_letters_of_a_long_group_that_an_edit_could_not_see_are_counted(desk: Desk) -> None:
+    desk.park(*(f"a-{number:02} broken" for number in range(25)), "b-1 broken")
+    mend = ("edit", "--all", "--with", "sed s/broken/mended/")
+    left = "hidden, or behind the first ten of their message group: not looked at. Run it again"
+
+    plan = desk(*mend, "--dry-run", "--json")
+    first = desk(*mend, "--yes", "--json")
+    second = desk(*mend, "--yes")
+    third = desk(*mend, "--yes")
+
+    assert plan.json == {"plan": {"count": 11, "staying": {}, "hidden": 15}}
+    assert f"15 letters {left}" in plan.err
+    assert (first.code, first.json["done"], first.json["hidden"]) == (3, 11, 15)
+    assert first.err.count(f"15 letters {left}") == 2
+    assert (second.code, third.code) == (3, 0)
+    assert f"5 letters {left}" in second.err
+    assert desk.messages(PARKING_LOT) == []
+
+
+def test_an_edit_of_a_group_of_ten_leaves_none(desk: Desk) -> None:
+    desk.park(*(f"a-{number} broken" for number in range(10)))
+
+    ran = desk("edit", "--all", "--with", "sed s/broken/mended/", "--yes")
+
+    assert ran.code == 0, ran.said
+    assert "not looked at" not in ran.said
+
+
+def test_letters_that_an_edit_could_not_see_of_a_standard_queue_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    desk = Desk()
+    desk.park("broken 1", "broken 2")
+    desk.world.sqs.receive_message(QueueUrl=desk.world.url(PARKING_LOT), VisibilityTimeout=600)
+
+    ran = desk("edit", "--all", "--with", "sed s/broken/mended/", "--yes", "--json")
+
+    assert (ran.code, ran.json["done"], ran.json["hidden"]) == (3, 1, 1)
+    assert "1 letter hidden, until their next try" in ran.err
+
+
 def test_of_a_long_group_the_plan_says_that_its_end_is_out_of_sight(desk: Desk) -> None:
     desk.dead_letters(*TWELVE)
 

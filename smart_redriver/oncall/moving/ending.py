@@ -10,7 +10,12 @@ from smart_redriver.engine.passes.ports import DeadLetters
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.export_file import Kept
-from smart_redriver.oncall.letters.presentation import HIDDEN, TRY_AGAIN, not_among_them
+from smart_redriver.oncall.letters.presentation import (
+    HIDDEN,
+    HIDDEN_OR_BEHIND,
+    TRY_AGAIN,
+    not_among_them,
+)
 from smart_redriver.oncall.moving.work import Tally
 from smart_redriver.oncall.terminal.exits import Exit
 
@@ -42,14 +47,17 @@ def finish(
     *,
     planned: int = 0,
     hidden: int = 0,
+    unseen: int = 0,
     out_of: DeadLetters | None = None,
 ) -> Exit:
     """Say what became of the letters, and return the exit code for it.
 
     Some of the `planned` letters may be hidden by now in the queue they were to be taken `out_of`. So many letters were
-    `hidden` when it was planned, and may still be: nobody knows whether they were meant, too.
+    `hidden` when it was planned, and may still be: nobody knows whether they were meant, too. `unseen` letters
+    were left alone because the plan could not see them; they count as far as they are still there.
     """
     unmet, gone, hidden = _not_met(tally, 0 if choice.ids else planned, hidden, out_of)
+    unseen = min(unseen, out_of.facts().depth) if unseen and out_of is not None else 0
     missing = sorted(choice.ids - tally.ids_done) if not tally.was_interrupted else []
     first, *rest = tally_in_words(tally, done_word)
     session.terminal.say(first[0].upper() + first[1:] + ".")
@@ -59,6 +67,7 @@ def finish(
     for warning in (
         *map(not_among_them, missing),
         *_warnings(unmet, gone, max(0, hidden - unmet), keeps_order=keeps_order),
+        *unseen_in_words(unseen, keeps_order=keeps_order),
     ):
         session.terminal.warn(warning)
     is_too_late = bool(gone) and not tally.done
@@ -66,6 +75,7 @@ def finish(
         is_too_late
         or unmet
         or hidden
+        or unseen
         or missing
         or tally.skipped
         or tally.failed
@@ -80,7 +90,7 @@ def finish(
             "missing": missing,
             "not_met": unmet,
             "gone": gone,
-            "hidden": hidden,
+            "hidden": hidden + unseen,
             "interrupted": tally.was_interrupted,
         }
     )
@@ -98,6 +108,12 @@ def _warnings(unmet: int, gone: int, hidden: int, *, keeps_order: bool) -> Itera
         )
     if hidden:
         yield f"{letters(hidden)} {HIDDEN}"
+
+
+def unseen_in_words(unseen: int, *, keeps_order: bool) -> Iterator[str]:
+    """Say why letters are left alone that could not be looked at; nothing if there are none."""
+    if unseen:
+        yield f"{letters(unseen)} {HIDDEN_OR_BEHIND if keeps_order else HIDDEN}"
 
 
 def _exit(tally: Tally, *, is_all: bool) -> Exit:

@@ -13,6 +13,7 @@ from typing import Any
 from smart_redriver.engine.counts import letters
 from smart_redriver.engine.errors import EntryFault
 from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.passes.ports import DeadLetters
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.oncall.audit.trail import recorded
@@ -29,11 +30,22 @@ from smart_redriver.oncall.letters.edit_form import (
     write_form,
 )
 from smart_redriver.oncall.letters.export_file import ExportFile, to_be_kept
-from smart_redriver.oncall.letters.look import find, look_through
+from smart_redriver.oncall.letters.look import Look, find, look_through
 from smart_redriver.oncall.letters.presentation import is_of_one_here
 from smart_redriver.oncall.letters.reach import COPY, Overtaking
-from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words, tell_order
-from smart_redriver.oncall.moving.selection import CUT, SAMPLES, facts_of, nothing_matches
+from smart_redriver.oncall.moving.ending import (
+    end_dry_run,
+    finish,
+    tally_in_words,
+    tell_order,
+    unseen_in_words,
+)
+from smart_redriver.oncall.moving.selection import (
+    SAMPLES,
+    facts_of,
+    hidden_from,
+    nothing_matches,
+)
 from smart_redriver.oncall.moving.sending import (
     Destinations,
     OwnCommand,
@@ -255,13 +267,14 @@ class RewriteRequest:
 class Trial:
     """The command's effect on letters: the original ids of those it changes, how many stay and why, and sample pairs.
 
-    `left_over` has the ids of copies of letters that were sent already and are elsewhere. They are removed.
+    `left_over` has the ids of copies of letters that were sent already and are elsewhere. They are removed. `unseen`
+    letters were hidden, or behind others of their group.
     """
 
     changed: set[str] = field(default_factory=set)
     left_over: set[str] = field(default_factory=set)
     overtaking: int = 0
-    is_cut: bool = False
+    unseen: int = 0
     staying: Counter[str] = field(default_factory=Counter)
     samples: list[tuple[Letter, Letter]] = field(default_factory=list)
     cost: str = ""
@@ -276,8 +289,8 @@ class Trial:
         if not is_of_one_here(case, to_dlq=is_dlq):
             self.left_over.add(case.message_id)
 
-    def lines(self) -> Iterator[str]:
-        """Yield the lines of a plan."""
+    def lines(self, *, keeps_order: bool) -> Iterator[str]:
+        """Yield the lines of a plan. `keeps_order`: whether letters are of a FIFO queue."""
         for before, after in self.samples:
             yield printable_line(f"  such as {before.original_id}:")
             for line in difference(before, after):
@@ -288,9 +301,15 @@ class Trial:
             yield printable_line(f"Left unchanged: {letters(count)}, {why}.")
         if self.overtaking:
             yield f"Overtake earlier letters of their message group, which stay: {letters(self.overtaking)}."
-        if self.is_cut:
-            yield f"{CUT} Run it again for them."
+        yield from unseen_in_words(self.unseen, keeps_order=keeps_order)
         yield self.cost
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "count": len(self.changed),
+            "staying": dict(self.staying),
+            **({"hidden": self.unseen} if self.unseen else {}),
+        }
 
 
 def rewrite(session: Session, request: RewriteRequest) -> Exit:
@@ -306,8 +325,7 @@ def rewrite(session: Session, request: RewriteRequest) -> Exit:
     _tell_plan(session, request, trial)
     standing = tell_standing(session)
     if request.is_dry_run:
-        plan = {"count": len(trial.changed), "staying": dict(trial.staying)}
-        return end_dry_run(session, plan)
+        return end_dry_run(session, trial.to_json())
     question = (
         f"Send the command's output for {letters(len(trial.changed))}, and remove the originals?"
     )
@@ -320,7 +338,7 @@ def _try(
 ) -> Trial:
     """Try the command on every selected letter. Raises Refused if it changes none."""
     trial = Trial()
-    facts = facts_of(session, from_dlq=request.from_dlq)
+    facts = facts_of(session, from_dlq=request.from_dlq, exactly=not request.choice.ids)
     look = look_through(session, out_of, facts.depth, is_sent=True, is_slow=True)
     overtaking = Overtaking(keeps_order=out_of.is_fifo)
     destinations = Destinations(session)
@@ -335,8 +353,10 @@ def _try(
                 overtaking.saw(case, is_selected=case.original_id in trial.changed)
             if request.choice.ids and trial.count == len(request.choice.ids):
                 break
+        else:
+            trial.unseen = _unseen(look, facts)
     trial.cost = look.cost()
-    trial.overtaking, trial.is_cut = overtaking.count, look.is_cut
+    trial.overtaking = overtaking.count
     if look.is_cut_short:
         raise Refused(
             "There are too many to try it on in one look, or it is too slow. Narrow the choice."
@@ -349,6 +369,11 @@ def _try(
         why = "; ".join(f"{count:,}: {one}" for one, count in trial.staying.most_common())
         raise Refused(f"The command changes no letter: nothing to do ({why}).")
     return trial
+
+
+def _unseen(look: Look, facts: QueueFacts) -> int:
+    """How many letters a look to the end did not meet. In a FIFO queue, those behind others count as visible."""
+    return max(0, facts.depth - look.seen) if look.out_of.is_fifo else hidden_from(look, facts)
 
 
 def _try_on(
@@ -374,7 +399,7 @@ def _tell_plan(session: Session, request: RewriteRequest, trial: Trial) -> None:
         f"Plan: pipe {letters(len(trial.changed))} through `{request.command}`, send the results to "
         f"{listed(session.place.sources)}, and remove the originals, which are kept in {request.file}:"
     )
-    for line in trial.lines():
+    for line in trial.lines(keeps_order=session.dead_letters.is_fifo):
         say(line)
     if not request.choice.filter.is_empty:
         say(f"Only those {request.choice.filter.in_words()}.")
@@ -416,7 +441,9 @@ def _send_rewritten(
             tally = work.run(advance)
             tally.skipped.update(trial.staying)
             ended += [*tally_in_words(tally, "sent edited copies of"), *file.told()]
-    return finish(session, tally, agreed, "sent edited copies of")
+    return finish(
+        session, tally, agreed, "sent edited copies of", unseen=trial.unseen, out_of=out_of
+    )
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
