@@ -289,6 +289,18 @@ def test_the_plan_shows_differences_of_samples_and_the_count(desk: Desk) -> None
     assert desk.bodies(SOURCE) == []
 
 
+def test_a_named_letter_that_an_edit_by_command_does_not_meet_is_told(desk: Desk) -> None:
+    there, _ = desk.park("broken", "broken")
+    absent = "00000000-0000-4000-8000-000000000000"
+
+    plan = desk("edit", there, absent, *SWAP, "--dry-run", "--json")
+    ran = desk("edit", there, absent, *SWAP, "--yes", "--json")
+
+    assert plan.json == {"plan": {"count": 1, "staying": {}, "missing": [absent]}}
+    assert f"Not among them: {absent}." in plan.err
+    assert (ran.code, ran.json["done"], ran.json["missing"]) == (3, 1, [absent])
+
+
 def test_a_difference_in_a_long_line_is_shown_with_what_is_around_it(desk: Desk) -> None:
     body = f'{{"lines":"{"x" * 200_000}","state":"broken","more":"{"y" * 100_000}"}}'
     desk.park(body)

@@ -469,7 +469,7 @@ VERBS = (
         answer=(
             _MOVED
             + ". With --with and --dry-run: plan [count of changed letters, staying (counts by reason), "
-            "hidden]"
+            "missing, hidden]"
         ),
         examples=(
             "redrive edit 5a8b1f0e-0000-4000-8000-0123456789ab --reason 'currency was missing'",

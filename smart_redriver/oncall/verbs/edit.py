@@ -19,7 +19,7 @@ from smart_redriver.engine.triage.case import Case
 from smart_redriver.oncall.audit.trail import recorded
 from smart_redriver.oncall.deployment.message_store import Operation, refuse_unless
 from smart_redriver.oncall.deployment.session import Session
-from smart_redriver.oncall.letters.choice import Choice, choice_of, choose_one, filter_of
+from smart_redriver.oncall.letters.choice import Choice, choice_of, choose_one, filter_of, ids_of
 from smart_redriver.oncall.letters.edit_form import (
     difference,
     fingerprint,
@@ -31,7 +31,7 @@ from smart_redriver.oncall.letters.edit_form import (
 )
 from smart_redriver.oncall.letters.export_file import ExportFile, to_be_kept
 from smart_redriver.oncall.letters.look import Look, find, look_through
-from smart_redriver.oncall.letters.presentation import is_of_one_here
+from smart_redriver.oncall.letters.presentation import is_of_one_here, not_among_them
 from smart_redriver.oncall.letters.reach import COPY, Overtaking
 from smart_redriver.oncall.moving.ending import (
     end_dry_run,
@@ -268,13 +268,14 @@ class Trial:
     """The command's effect on letters: the original ids of those it changes, how many stay and why, and sample pairs.
 
     `left_over` has the ids of copies of letters that were sent already and are elsewhere. They are removed. `unseen`
-    letters were hidden, or behind others of their group.
+    letters were hidden, or behind others of their group. `missing`: named ids that were not found.
     """
 
     changed: set[str] = field(default_factory=set)
     left_over: set[str] = field(default_factory=set)
     overtaking: int = 0
     unseen: int = 0
+    missing: set[str] = field(default_factory=set)
     staying: Counter[str] = field(default_factory=Counter)
     samples: list[tuple[Letter, Letter]] = field(default_factory=list)
     cost: str = ""
@@ -288,6 +289,7 @@ class Trial:
         """Note a copy of a letter that was sent already, unless the letter is here under another id."""
         if not is_of_one_here(case, to_dlq=is_dlq):
             self.left_over.add(case.message_id)
+            self.missing -= ids_of(case)
 
     def lines(self, *, keeps_order: bool) -> Iterator[str]:
         """Yield the lines of a plan. `keeps_order`: whether letters are of a FIFO queue."""
@@ -301,6 +303,8 @@ class Trial:
             yield printable_line(f"Left unchanged: {letters(count)}, {why}.")
         if self.overtaking:
             yield f"Overtake earlier letters of their message group, which stay: {letters(self.overtaking)}."
+        for message_id in sorted(self.missing):
+            yield not_among_them(message_id)
         yield from unseen_in_words(self.unseen, keeps_order=keeps_order)
         yield self.cost
 
@@ -308,6 +312,7 @@ class Trial:
         return {
             "count": len(self.changed),
             "staying": dict(self.staying),
+            **({"missing": sorted(self.missing)} if self.missing else {}),
             **({"hidden": self.unseen} if self.unseen else {}),
         }
 
@@ -337,7 +342,7 @@ def _try(
     session: Session, request: RewriteRequest, out_of: DeadLetters, transformation: Transformation
 ) -> Trial:
     """Try the command on every selected letter. Raises Refused if it changes none."""
-    trial = Trial()
+    trial = Trial(missing=set(request.choice.ids))
     facts = facts_of(session, from_dlq=request.from_dlq, exactly=not request.choice.ids)
     look = look_through(session, out_of, facts.depth, is_sent=True, is_slow=True)
     overtaking = Overtaking(keeps_order=out_of.is_fifo)
@@ -349,12 +354,14 @@ def _try(
                 trial.met_left_over(case, is_dlq=request.from_dlq)
             elif (why := look.out_of_reach.get(case.message_id)) != COPY:
                 if request.choice.takes(case):
+                    trial.missing -= ids_of(case)
                     _try_on(case, transformation, trial, why, destinations)
                 overtaking.saw(case, is_selected=case.original_id in trial.changed)
             if request.choice.ids and trial.count == len(request.choice.ids):
                 break
         else:
-            trial.unseen = _unseen(look, facts)
+            is_all_met = bool(request.choice.ids) and not trial.missing
+            trial.unseen = 0 if is_all_met else _unseen(look, facts)
     trial.cost = look.cost()
     trial.overtaking = overtaking.count
     if look.is_cut_short:
@@ -441,8 +448,9 @@ def _send_rewritten(
             tally = work.run(advance)
             tally.skipped.update(trial.staying)
             ended += [*tally_in_words(tally, "sent edited copies of"), *file.told()]
+    named = Choice(ids=agreed.ids | trial.missing)
     return finish(
-        session, tally, agreed, "sent edited copies of", unseen=trial.unseen, out_of=out_of
+        session, tally, named, "sent edited copies of", unseen=trial.unseen, out_of=out_of
     )
 
 
