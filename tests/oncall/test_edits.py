@@ -89,6 +89,7 @@ def test_an_edit_does_not_take_back_what_somebody_else_edited_meanwhile(
     assert (desk.bodies(DLQ), desk.bodies(SOURCE)) == (["price and EUR are broken"], [])
     assert desk.visible(DLQ) == 1
     assert not Path("own.jsonl").exists()
+    assert "is kept in" not in ran.said
 
 
 def test_a_file_that_can_not_be_written_is_told_before_anybody_edits(

@@ -106,7 +106,7 @@ def _edit(
     if check and (fault := check(after.letter)):
         raise Refused(f"The edited letter is {fault}. Nothing was changed.")
     tell_order(session, from_dlq=request.from_dlq)
-    session.terminal.plan(f"The original is kept in {request.file}: `redrive undo` takes it.")
+    session.terminal.plan(f"The original will be kept in {request.file}: `redrive undo` takes it.")
     standing = tell_standing(session)
     question = f"Send the edited copy to {to}, and remove the original?"
     confirm_sending(session, question, standing, insists=request.insists)

@@ -142,7 +142,7 @@ function Editor({ queue, id, message, isParked, onOrder, onClose }) {
   };
   return html`<form onSubmit=${send}>
     <h2>Edit</h2>
-    <p>The letter stays where it is meanwhile. Its original is kept in a file, from which it can be put back.</p>
+    <p>The letter stays where it is meanwhile. Before its copy is sent, it is kept in a file, from which it can be put back.</p>
     ${fault && html`<p class="trouble" role="alert">${fault}</p>`}
     <div class="field">
       <label for="edit-body">Body</label>
