@@ -128,7 +128,7 @@ def test_what_follows_a_letter_that_is_not_valid_stays(desk: Desk) -> None:
 def test_letters_of_a_long_group_that_an_edit_could_not_see_are_counted(desk: Desk) -> None:
     desk.park(*(f"a-{number:02} broken" for number in range(25)), "b-1 broken")
     mend = ("edit", "--all", "--with", "sed s/broken/mended/")
-    left = "hidden, or behind the first ten of their message group: not looked at. Run it again"
+    left = "hidden, or behind the first ten of their message group: not looked at."
 
     plan = desk(*mend, "--dry-run", "--json")
     first = desk(*mend, "--yes", "--json")
@@ -174,6 +174,43 @@ def test_of_a_long_group_the_plan_says_that_its_end_is_out_of_sight(desk: Desk) 
 
     assert "replay at least 10 letters" in ran.said
     assert "SQS hands out ten letters" in ran.said
+
+
+@pytest.mark.parametrize("command", [["delete", "--from-dlq"], ["replay", "--from-dlq"], ["park"]])
+def test_letters_of_a_short_group_are_taken_beside_a_long_one(
+    desk: Desk, command: list[str]
+) -> None:
+    """Letters behind the long group's first ten may match, too, and nobody knows."""
+    long = [f"a-{number:02}" for number in range(25)]
+    desk.dead_letters(*long, "b-1 x", "b-2 x", "b-3")
+
+    ran = desk(*command, "--contains", "x", "--yes", "--json")
+
+    assert ran.code == 3, ran.said
+    assert (ran.json["done"], ran.json["hidden"]) == (2, 15)
+    assert "15 letters hidden, or behind the first ten of their message group" in ran.err
+    assert desk.bodies(DLQ) == [*long, "b-3"]
+    assert desk.visible(DLQ) == 26
+
+
+def test_all_of_a_long_group_are_replayed_by_what_they_have_in_common(desk: Desk) -> None:
+    desk.park(*(f"a-{number:02}" for number in range(25)), "b-1")
+
+    ran = desk("replay", "--contains", "a-", "--yes", "--json")
+
+    assert (ran.code, ran.json["done"], ran.json["hidden"]) == (0, 25, 0)
+
+
+@pytest.mark.parametrize("contains", ["a-0", "-"])
+def test_a_part_of_a_long_group_is_not_deleted_by_a_count(desk: Desk, contains: str) -> None:
+    bodies = [*(f"a-{number:02}" for number in range(25)), "b-1"]
+    desk.park(*bodies)
+
+    ran = desk("delete", "--contains", contains, "--yes")
+
+    assert ran.code == 1
+    assert "Name those that are seen by their ids, or use --all. Nothing was changed." in ran.err
+    assert desk.bodies(PARKING_LOT) == bodies
 
 
 # Letters whose copies are out.

@@ -140,9 +140,10 @@ def not_among_them(message_id: str) -> str:
 
 #: Behind a number of letters that nobody could look at.
 HIDDEN = "hidden, until their next try or while a pass or a person works on them: not looked at."
-#: The same of a FIFO queue, for a command that takes no other letters than those of its plan.
+#: The same of a FIFO queue, where a command leaves letters of a long message group.
 HIDDEN_OR_BEHIND = (
-    "hidden, or behind the first ten of their message group: not looked at. Run it again for them."
+    "hidden, or behind the first ten of their message group: not looked at. Run it again once "
+    "they can be seen."
 )
 #: For a letter that is hidden until an unknown moment: a pass or a command hides it for minutes at most.
 TRY_AGAIN = "try again in five minutes"

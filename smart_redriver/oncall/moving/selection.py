@@ -28,7 +28,7 @@ from smart_redriver.oncall.letters.presentation import (
     label,
     not_among_them,
 )
-from smart_redriver.oncall.letters.reach import COPY, Overtaking
+from smart_redriver.oncall.letters.reach import COPY, Overtaking, is_cut
 from smart_redriver.oncall.status.waiting import Waits
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.table import printable
@@ -53,8 +53,9 @@ class Selection:
 
     `left_over` counts copies of letters that were sent already; any command that works through the queue removes them.
     In a FIFO queue, some letters are `left_out`, counted by reason, and some are `overtaking` unselected letters of
-    their group. `is_cut`: groups have more letters than can be seen. `hidden` letters could not be looked at, and stay.
-    `missing`: named ids that were not found.
+    their group. `is_cut`: groups have more letters than can be seen. `is_cut_elsewhere`: only groups without a selected
+    letter have, so that `unseen` letters stay. `hidden` letters could not be looked at, and stay. `missing`: named ids
+    that were not found.
     """
 
     count: int = 0
@@ -62,6 +63,8 @@ class Selection:
     left_out: Counter[str] = field(default_factory=Counter)
     overtaking: int = 0
     is_cut: bool = False
+    is_cut_elsewhere: bool = False
+    unseen: int = 0
     hidden: int = 0
     groups: Counter[str] = field(default_factory=Counter)
     samples: list[Letter] = field(default_factory=list)
@@ -184,6 +187,23 @@ def hidden_from(look: Look, facts: QueueFacts) -> int:
     return max(0, min(facts.hidden, facts.depth - look.seen))
 
 
+def _note_end(
+    selection: Selection, look: Look, facts: QueueFacts, *, moves_cut_group: bool
+) -> None:
+    """Note what a look to the end of the queue did not meet."""
+    selection.is_cut = look.is_cut
+    selection.is_cut_elsewhere = look.is_cut and not look.is_cut_short and not moves_cut_group
+    if selection.is_cut_elsewhere:
+        selection.unseen = unseen_behind(look, facts)
+    if not look.is_cut:
+        selection.hidden = hidden_from(look, facts)
+
+
+def unseen_behind(look: Look, facts: QueueFacts) -> int:
+    """How many letters of a FIFO queue a look to its end did not meet: those behind others count as visible."""
+    return max(0, facts.depth - look.seen)
+
+
 def _as_the_ledger_has_it(
     session: Session, choice: Choice, depth: int, *, is_sent: bool
 ) -> Selection | None:
@@ -245,15 +265,17 @@ def _as_they_are(
     selection = Selection(missing=set(choice.ids))
     out_of = session.letters_in(dlq=from_dlq, ids=choice.ids, contains=choice.filter.contains)
     overtaking = Overtaking(keeps_order=out_of.is_fifo)
+    moves_cut_group = False
     look = look_through(session, out_of, facts.depth, is_sent=is_sent)
     with look, session.terminal.progress("Counting", facts.depth) as advance:
         for case in look:
             advance(1)
+            is_selected = choice.takes(case)
+            moves_cut_group |= is_cut(case) and (is_selected or case.is_replaced)
             if case.is_replaced:
                 selection.left_over += 1
                 continue
             why = look.out_of_reach.get(case.message_id) or _unfit(case, is_sent=is_sent)
-            is_selected = choice.takes(case)
             if why != COPY:
                 overtaking.saw(case, is_selected=why is None and is_selected)
             if is_selected:
@@ -263,7 +285,7 @@ def _as_they_are(
                 break
         else:
             selection.is_cut = look.is_cut
-            selection.hidden = 0 if look.is_cut else hidden_from(look, facts)
+            _note_end(selection, look, facts, moves_cut_group=moves_cut_group)
     selection.overtaking = overtaking.count if is_sent else 0
     selection.end(look)
     return selection

@@ -39,13 +39,13 @@ def delete(session: Session, request: DeleteRequest) -> Exit:
         dlq=request.from_dlq, ids=request.choice.ids, contains=request.choice.filter.contains
     )
     selection = find_selection(session, request.choice, from_dlq=request.from_dlq)
-    if not selection.is_exact:
+    if not selection.is_exact and not selection.is_cut_elsewhere:
         few = (
             f"{CUT} Name those that are seen by their ids"
             if selection.is_cut
             else "There are too many to count in one look. Narrow the choice"
         )
-        raise Refused(f"{few}, or use --all.")
+        raise Refused(f"{few}, or use --all. Nothing was changed.")
     count = selection.count
     session.terminal.plan(
         f"Plan: write {letters(count)} of {session.place.queue} ({request.choice.in_words()}) to {request.file}, "
@@ -80,6 +80,7 @@ def delete(session: Session, request: DeleteRequest) -> Exit:
         "deleted",
         planned=count,
         hidden=selection.hidden,
+        unseen=selection.unseen,
         out_of=out_of,
     )
 

@@ -13,7 +13,6 @@ from typing import Any
 from smart_redriver.engine.counts import letters
 from smart_redriver.engine.errors import EntryFault
 from smart_redriver.engine.messages.letter import Letter
-from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.passes.ports import DeadLetters
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.oncall.audit.trail import recorded
@@ -30,7 +29,7 @@ from smart_redriver.oncall.letters.edit_form import (
     write_form,
 )
 from smart_redriver.oncall.letters.export_file import ExportFile, to_be_kept
-from smart_redriver.oncall.letters.look import Look, find, look_through
+from smart_redriver.oncall.letters.look import find, look_through
 from smart_redriver.oncall.letters.presentation import is_of_one_here, not_among_them
 from smart_redriver.oncall.letters.reach import COPY, Overtaking
 from smart_redriver.oncall.moving.ending import (
@@ -45,6 +44,7 @@ from smart_redriver.oncall.moving.selection import (
     facts_of,
     hidden_from,
     nothing_matches,
+    unseen_behind,
 )
 from smart_redriver.oncall.moving.sending import (
     Destinations,
@@ -361,7 +361,8 @@ def _try(
                 break
         else:
             is_all_met = bool(request.choice.ids) and not trial.missing
-            trial.unseen = 0 if is_all_met else _unseen(look, facts)
+            count = unseen_behind if out_of.is_fifo else hidden_from
+            trial.unseen = 0 if is_all_met else count(look, facts)
     trial.cost = look.cost()
     trial.overtaking = overtaking.count
     if look.is_cut_short:
@@ -376,11 +377,6 @@ def _try(
         why = "; ".join(f"{count:,}: {one}" for one, count in trial.staying.most_common())
         raise Refused(f"The command changes no letter: nothing to do ({why}).")
     return trial
-
-
-def _unseen(look: Look, facts: QueueFacts) -> int:
-    """How many letters a look to the end did not meet. In a FIFO queue, those behind others count as visible."""
-    return max(0, facts.depth - look.seen) if look.out_of.is_fifo else hidden_from(look, facts)
 
 
 def _try_on(

@@ -58,6 +58,7 @@ def park(session: Session, request: ParkRequest) -> Exit:
         "parked",
         planned=selection.count,
         hidden=selection.hidden,
+        unseen=selection.unseen,
         out_of=out_of,
     )
 

@@ -96,6 +96,7 @@ def replay(session: Session, request: ReplayRequest) -> Exit:
         rate,
         planned=selection.count,
         hidden=selection.hidden,
+        unseen=selection.unseen,
         validate=validate,
     )
 
@@ -107,6 +108,7 @@ def _send(
     *,
     planned: int,
     hidden: int = 0,
+    unseen: int = 0,
     validate: Validate | None,
 ) -> Exit:
     """Send the letters, and say what became of them if requested. Raises CallFailed and Refused."""
@@ -133,7 +135,14 @@ def _send(
         tally = work.run(advance)
         ended.extend(tally_in_words(tally, "replayed"))
     end = finish(
-        session, tally, request.choice, "replayed", planned=planned, hidden=hidden, out_of=out_of
+        session,
+        tally,
+        request.choice,
+        "replayed",
+        planned=planned,
+        hidden=hidden,
+        unseen=unseen,
+        out_of=out_of,
     )
     if tally.done and request.follows:
         _follow(session, tally.first_done)
