@@ -136,15 +136,16 @@ def test_people_see_under_which_name_they_are_on_the_page(
     expect(open_page().get_by_title(arn)).to_have_text(name)
 
 
+@pytest.mark.parametrize("width", [320, 390])
 @pytest.mark.parametrize("view", VIEWS)
-def test_every_view_fits_a_phone(incident: Desk, open_page: Open, view: str) -> None:
+def test_every_view_fits_a_phone(incident: Desk, open_page: Open, view: str, *, width: int) -> None:
     page = open_page()
-    page.set_viewport_size({"width": 390, "height": 844})
+    page.set_viewport_size({"width": width, "height": 844})
     VIEWS[view](page)
 
     wide = page.evaluate("document.documentElement.scrollWidth")
 
-    assert wide <= 390
+    assert wide <= width
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -334,6 +335,38 @@ def test_a_delete_is_meant_only_when_its_count_is_typed_and_can_be_undone(
 
     assert gone == []
     assert desk.bodies(PARKING_LOT) == ["a", "b", "c"]
+
+
+def test_a_count_that_differs_is_told_and_is_no_answer(desk: Desk, open_page: Open) -> None:
+    desk.park("a", "b")
+    page = open_page()
+    letters(page)
+
+    page.get_by_role("button", name="Delete 2…").click()
+    page.get_by_role("button", name="Show the plan").click()
+    page.get_by_label("Type 2 to go on").fill("3")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_have_text("3 is not 2: nothing was changed.")
+    still = desk.bodies(PARKING_LOT)
+    page.get_by_label("Type 2 to go on").fill("2")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Deleted 2 letters.")).to_be_visible()
+
+    assert still == ["a", "b"]
+
+
+def test_letters_found_by_a_part_of_their_id_have_to_be_chosen(desk: Desk, open_page: Open) -> None:
+    first, _ = desk.park("a", "b")
+    page = open_page()
+    letters(page)
+
+    page.get_by_label("Id", exact=True).fill(first)
+    page.get_by_role("button", name="Search").click()
+    expect(page.get_by_text("1 found by id: choose from them")).to_be_visible()
+    expect(page.get_by_role("button", name="Replay 1…")).to_be_disabled()
+    page.get_by_label(f"Choose {first}").click()
+
+    expect(page.get_by_role("button", name="Replay 1…")).to_be_enabled()
 
 
 def test_letters_are_chosen_in_a_row_and_replayed_together(desk: Desk, open_page: Open) -> None:

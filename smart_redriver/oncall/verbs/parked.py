@@ -179,7 +179,9 @@ def _tell(
             (f"{one.count:,}", one.reason, one.cause, ago(one.first, now), ago(one.last, now))
             for one in groups
         ]
-        session.terminal.table(("COUNT", "REASON", "CAUSE", "FIRST", "LAST"), rows, right={0})
+        session.terminal.table(
+            ("COUNT", "REASON", "CAUSE OR ERROR", "FIRST", "LAST"), rows, right={0}
+        )
         say()
         for reason in dict.fromkeys(one.reason for one in groups):
             if words := why_parked(reason):

@@ -124,8 +124,9 @@ function Actions({ queue, query, chosen, shown, total, onOrder, onClear }) {
   const how = ids.length ? `${letters(ids.length)}, chosen one by one.` : isFiltered ? `All that match: ${describe(filters)}.` : "All of them.";
   const order = (verb, given) => onOrder({ queue, verb, given: { ...which, ...given }, about: how, onOrdered: onClear });
   const number = ids.length || total;
+  const meant = query.id && total ? `${count(total)} found by id: choose from them` : `none chosen: all ${count(total)} that match`;
   return html`<div class="actions" role="group" aria-label="Do with letters">
-    <span role="status">${ids.length ? `${count(ids.length)} chosen` : `none chosen: all ${count(total)} that match`}</span>
+    <span role="status">${ids.length ? `${count(ids.length)} chosen` : meant}</span>
     <button type="button" data-do="replay" disabled=${!isAny} onClick=${() => order("replay", where)}>Replay ${count(number)}…</button>
     ${isDlq && html`<button type="button" disabled=${!isAny} onClick=${() => order("park", {})}>Park ${count(number)}…</button>`}
     <button type="button" data-do="export" disabled=${!isAny} onClick=${() => order("export", where)}>Export…</button>

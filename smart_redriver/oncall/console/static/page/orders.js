@@ -115,10 +115,12 @@ function useTask(first) {
 
 function Question({ task, answer }) {
   const [typed, setTyped] = useState("");
+  const [refused, setRefused] = useState(null);
   const isYes = task.expected === "yes";
   const yes = (event) => {
     event.preventDefault();
-    answer(isYes ? "yes" : typed);
+    if (isYes || typed.trim() === task.expected) answer(task.expected);
+    else setRefused(typed.trim());
   };
   return html`<form class="question" onSubmit=${yes}>
     <p id="question"><strong>${visible(task.question)}</strong></p>
@@ -127,8 +129,9 @@ function Question({ task, answer }) {
       <label for="answer">Type ${task.expected} to go on</label>
       <input id="answer" value=${typed} onInput=${(event) => setTyped(event.target.value)} autocomplete="off" />
     </div>`}
+    ${refused && html`<p class="trouble" role="alert">${refused} is not ${task.expected}: nothing was changed.</p>`}
     <div class="buttons">
-      <button type="submit" class="main" data-yes disabled=${!isYes && typed.trim() !== task.expected}>Yes</button>
+      <button type="submit" class="main" data-yes disabled=${!isYes && !typed.trim()}>Yes</button>
       ${task.other && html`<button type="button" onClick=${() => answer(task.other)}>Send one first</button>`}
       <button type="button" onClick=${() => answer("no")}>No</button>
     </div>
