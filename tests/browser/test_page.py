@@ -476,7 +476,9 @@ def test_a_second_person_is_seen_in_the_plan(desk: Desk, open_page: Open) -> Non
     page = open_page()
 
     plan(page)
-    expect(page.get_by_role("dialog")).to_contain_text("by robin: I am at it.")
+    expect(page.get_by_role("dialog")).to_contain_text(
+        'Paused by robin until somebody resumes it: "I am at it".'
+    )
     page.get_by_role("button", name="Yes").click()
     expect(page.get_by_text("All the same?")).to_be_visible()
     page.get_by_role("button", name="No").click()
