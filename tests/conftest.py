@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import re
 import shutil
 import tempfile
 from collections import Counter
@@ -28,9 +29,8 @@ TOGETHER = {
     "e2e/test_story.py": "story",
     "e2e/test_reports.py": "story",
     "emulator": "emulator",
-    "package/test_release.py": "package/test_release.py",
 }
-BY_FILE = ("browser", "e2e", "infrastructure", "monitoring")
+BY_FILE = ("browser", "e2e", "infrastructure", "monitoring", "package")
 
 #: Here all tests that look at the same run share a process, and so the run: it goes by their parameter, seed aside.
 BY_RUN = "scenarios/"
@@ -48,6 +48,7 @@ FIRST = (
     "faults/test_properties.py",
     "infrastructure",
     "monitoring",
+    "package",
     "engine",
     "faults",
 )
@@ -61,11 +62,11 @@ os.environ["CDK_VALIDATION"] = "false"
 
 #: A deployment writes 3,000 small files, which takes a quarter of its time on a disk. Where there is room for them,
 #: temporary files are kept in memory; a TMPDIR that is given stays as it is.
-IN_MEMORY, ROOM = Path("/dev/shm"), 8 << 30
+IN_MEMORY, ROOM = Path("/dev/shm"), 10 << 30
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if "TMPDIR" in os.environ or not _may_keep_files(IN_MEMORY):
+    if "TMPDIR" in os.environ or not _has_room(IN_MEMORY):
         return
     scratch = tempfile.mkdtemp(prefix="t-", dir=IN_MEMORY)  # short: sockets are in it
     os.environ["TMPDIR"] = tempfile.tempdir = scratch
@@ -73,11 +74,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(lambda: shutil.rmtree(scratch, ignore_errors=True))
 
 
-def _may_keep_files(folder: Path) -> bool:
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
+def _has_room(folder: Path) -> bool:
+    if not os.access(folder, os.W_OK) or os.statvfs(folder).f_flag & os.ST_NOEXEC:
         return False
-    is_for_data_alone = os.statvfs(folder).f_flag & os.ST_NOEXEC
-    return not is_for_data_alone and shutil.disk_usage(folder).free > ROOM
+    memory = re.search(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text())
+    available = int(memory[1]) << 10 if memory else 0
+    return min(available, shutil.disk_usage(folder).free) > ROOM
 
 
 class Scheduler(LoadScopeScheduling):
