@@ -284,7 +284,6 @@ def _as_they_are(
             if choice.ids and selection.count + selection.left_out.total() == len(choice.ids):
                 break
         else:
-            selection.is_cut = look.is_cut
             _note_end(selection, look, facts, moves_cut_group=moves_cut_group)
     selection.overtaking = overtaking.count if is_sent else 0
     selection.end(look)
