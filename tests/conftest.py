@@ -68,7 +68,11 @@ IN_MEMORY, ROOM = Path("/dev/shm"), 10 << 30
 def pytest_configure(config: pytest.Config) -> None:
     if "TMPDIR" in os.environ or not _has_room(IN_MEMORY):
         return
-    scratch = tempfile.mkdtemp(prefix="t-", dir=IN_MEMORY)  # short: sockets are in it
+    for left in IN_MEMORY.glob("redriver-*-*"):  # by a run that was killed
+        if not Path("/proc", left.name.split("-")[1]).exists():
+            shutil.rmtree(left, ignore_errors=True)
+    # Short: sockets are in it.
+    scratch = tempfile.mkdtemp(prefix=f"redriver-{os.getpid()}-", dir=IN_MEMORY)
     os.environ["TMPDIR"] = tempfile.tempdir = scratch
     Path(scratch).chmod(0o711)  # a server of Postgres runs as another user
     config.add_cleanup(lambda: shutil.rmtree(scratch, ignore_errors=True))
