@@ -24,8 +24,7 @@ from smart_redriver.engine.model.circuit import Circuit, Orders, State
 from smart_redriver.oncall.deployment.aws import Answer, Asking
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.status.alarms import split_name
-from smart_redriver.oncall.status.passes import passes_of_process
-from smart_redriver.oncall.status.sources import source_facts, unread_by
+from smart_redriver.oncall.status.passes import passes_of_process, source_facts, unread_by
 from smart_redriver.oncall.terminal.exits import Refused, explain
 from smart_redriver.oncall.terminal.table import printable, table
 from smart_redriver.oncall.terminal.terminal import Terminal, Tone

@@ -32,9 +32,10 @@ from smart_redriver.oncall.status.passes import (
     is_at_work,
     last_pass,
     schedule_state,
+    source_facts,
+    unread_by,
 )
 from smart_redriver.oncall.status.snapshot import Snapshot, SourceNow
-from smart_redriver.oncall.status.sources import source_facts, unread_by
 
 _QUEUE_URL = re.compile(r"https://sqs\.(?P<region>[a-z0-9-]+)\.(?P<domain>amazonaws\.com(\.cn)?)/")
 

@@ -1,4 +1,4 @@
-"""Whether passes run: the reports in the function's log, and the schedule that starts passes."""
+"""Whether passes run: reports in the function's log, the schedule that starts passes, and the queues they can read."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from smart_redriver.engine.config.settings import Mode, Settings
-from smart_redriver.engine.errors import TRANSIENT_FAULTS
+from smart_redriver.engine.errors import GONE, TRANSIENT_FAULTS
 from smart_redriver.engine.headline import Passes
+from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.report import Outcome
+from smart_redriver.oncall.deployment.aws import Answer
 from smart_redriver.oncall.deployment.logs import Query, read_log
 from smart_redriver.oncall.deployment.session import Session
 
@@ -58,6 +60,19 @@ def fault_of(last: EndedPass | None) -> str:
     call, _, why = str(last.report.get("reason") or "").partition(": ")
     code = why.partition(": ")[0]
     return f"{call}: {code}" if code and code not in TRANSIENT_FAULTS else ""
+
+
+def source_facts(session: Session, number: int) -> QueueFacts:
+    """The facts of a source queue, by its place among those of its DLQ. Raises CallFailed and Refused."""
+    return session.sources[number].facts()
+
+
+def unread_by(answer: Answer[QueueFacts]) -> str:
+    """Why no pass can read a source queue; empty if it can.
+
+    It is gone: another fault may only be this person's, because the re-driver has rights and a network of its own.
+    """
+    return answer.fault or "" if answer.code in GONE else ""
 
 
 def is_dry(report: Mapping[str, Any]) -> bool:
