@@ -1,6 +1,7 @@
 """A real Postgres for all of these tests: one server for each process of them, a new database for each test."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 
 import pytest
@@ -12,9 +13,14 @@ from tests.postgres.bench import Bench
 _NUMBERS = count()
 
 
-def new_name() -> str:
-    """A database's, that no other has."""
-    return f"test_{next(_NUMBERS)}"
+@contextmanager
+def new_database(server: PostgresServer, template: str = "template1") -> Iterator[str]:
+    """The name of a database of its own, which is dropped in the end: thousands of them would fill the memory."""
+    name = f"test_{next(_NUMBERS)}"
+    server.create(name, template=template)
+    yield name
+    with server.connect("postgres") as owner:
+        owner.execute(f'drop database "{name}" with (force)')
 
 
 def prepare(running: PostgresServer) -> PostgresServer:
@@ -43,7 +49,5 @@ def own() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def bench(server: PostgresServer) -> Iterator[Bench]:
-    name = new_name()
-    server.create(name, template="template")
-    with Bench(server, name) as one:
+    with new_database(server, "template") as name, Bench(server, name) as one:
         yield one

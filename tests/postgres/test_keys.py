@@ -18,7 +18,7 @@ from smart_redriver.postgres.engine.place import JobsDatabase
 from smart_redriver.postgres.engine.source import JobsSource
 from smart_redriver.postgres.migration import migration_of
 from tests.postgres.bench import QUEUE, Bench, die_within, lose_the_answer
-from tests.postgres.conftest import new_name
+from tests.postgres.conftest import new_database
 from tests.postgres.desk import PostgresDesk
 from tests.postgres.test_every_crash import STATEMENTS
 
@@ -83,9 +83,7 @@ class Keyed(Bench):
 
 @pytest.fixture(params=KINDS, ids=" ".join)
 def keyed(server, request) -> Iterator[Keyed]:
-    name = new_name()
-    server.create(name, template="template")
-    with Keyed(server, name) as one:
+    with new_database(server, "template") as name, Keyed(server, name) as one:
         one.take(*request.param)
         yield one
 

@@ -6,7 +6,7 @@ import pytest
 
 from emulator.postgres import PostgresServer
 from tests.postgres.bench import Bench
-from tests.postgres.conftest import new_name
+from tests.postgres.conftest import new_database
 from tests.postgres.desk import PostgresDesk
 from tests.postgres.libraries import serve
 from tests.postgres.test_profiles import LIVES
@@ -15,9 +15,7 @@ from tests.postgres.test_profiles import LIVES
 @pytest.fixture(params=["river", "solid_queue", "good_job"])
 def desk(server: PostgresServer, request) -> Iterator[PostgresDesk]:
     """With one dead job of a library."""
-    name = new_name()
-    server.create(name)
-    with Bench(server, name) as bench:
+    with new_database(server) as name, Bench(server, name) as bench:
         serve(bench, request.param)
         bench.owner.execute(LIVES[request.param][0])
         yield PostgresDesk(bench)

@@ -8,7 +8,7 @@ from smart_redriver.postgres import migration
 from smart_redriver.postgres.engine.dead_letters import ParkingLot
 from smart_redriver.postgres.engine.place import JobsDatabase
 from tests.postgres.bench import Bench
-from tests.postgres.conftest import new_name
+from tests.postgres.conftest import new_database
 
 #: All that a table is made of, ours aside.
 SHAPE = """
@@ -21,9 +21,7 @@ where c.relname in ('jobs', 'jobs_dlq') and a.attnum > 0 order by 1, a.attnum
 @pytest.fixture
 def fresh(server):
     """A database with the team's tables, and nothing of ours but the role, which is the server's."""
-    name = new_name()
-    server.create(name)
-    with Bench(server, name) as one:
+    with new_database(server) as name, Bench(server, name) as one:
         one.owner.execute(TABLES)
         yield one
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from smart_redriver.postgres.engine.dead_letters import DeadLetters, ParkingLot
 from smart_redriver.postgres.engine.source import JobsSource
 from tests.postgres.bench import QUEUE, Bench
-from tests.postgres.conftest import new_name
+from tests.postgres.conftest import new_database
 
 A_MINUTE = timedelta(minutes=1)
 
@@ -38,11 +38,9 @@ def test_all_numbers_may_begin_anew_while_the_ledger_knows_old_ones(bench):
 
 def test_two_queues_with_one_state_table_may_number_their_letters_alike(bench, server):
     """Row 1 of the one is sent while row 1 of the other waits, which is no return of it."""
-    name = new_name()
-    server.create(name, template="template")
     bench.die("a 1", "a 2")
     bench.live()
-    with Bench(server, name, "charges") as charges:
+    with new_database(server, "template") as name, Bench(server, name, "charges") as charges:
         charges.dynamodb = bench.dynamodb
         charges.die("b 1", "b 2")
 

@@ -18,7 +18,7 @@ from smart_redriver.postgres.engine.source import JobsSource
 from smart_redriver.postgres.migration import ROLE
 from smart_redriver.postgres.oncall.databases import Databases
 from tests.postgres.bench import QUEUE, Bench
-from tests.postgres.conftest import new_name
+from tests.postgres.conftest import new_database
 from tests.postgres.desk import PostgresDesk
 from tests.postgres.libraries import GRAPHILE, SCHEMAS, Procrastinate, graphile_work, serve
 
@@ -26,9 +26,7 @@ from tests.postgres.libraries import GRAPHILE, SCHEMAS, Procrastinate, graphile_
 @pytest.fixture
 def bench(server: PostgresServer) -> Iterator[Bench]:
     """A database with nothing in it."""
-    name = new_name()
-    server.create(name)
-    with Bench(server, name) as one:
+    with new_database(server) as name, Bench(server, name) as one:
         yield one
         # The role is the server's, and the other tests'.
         one.owner.execute(f"alter role {ROLE} nobypassrls")

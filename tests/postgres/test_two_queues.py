@@ -8,7 +8,7 @@ import pytest
 
 from smart_redriver.oncall.terminal.exits import Exit
 from tests.postgres.bench import Bench
-from tests.postgres.conftest import new_name
+from tests.postgres.conftest import new_database
 from tests.postgres.desk import PostgresDesk
 
 SETTINGS = {"max_attempts": 1, "last_chance_seconds": 0, "base_delay_seconds": 0}
@@ -16,9 +16,7 @@ SETTINGS = {"max_attempts": 1, "last_chance_seconds": 0, "base_delay_seconds": 0
 
 @pytest.fixture
 def charges(bench, server) -> Iterator[Bench]:
-    name = new_name()
-    server.create(name, template="template")
-    with Bench(server, name, "charges") as one:
+    with new_database(server, "template") as name, Bench(server, name, "charges") as one:
         one.clock, one.dynamodb = bench.clock, bench.dynamodb
         yield one
 
