@@ -454,6 +454,16 @@ def test_history_tells_of_a_change_whose_command_died(desk: Desk) -> None:
     assert second.endswith("kim replay all: replayed 1 letter")
 
 
+def test_history_tells_the_end_of_a_change_that_names_many_letters(desk: Desk) -> None:
+    ids = desk.park(*map(str, range(40)))
+    desk("delete", *ids, "--yes", "--export", "gone.jsonl")
+
+    (line,) = desk("history").out.splitlines()
+
+    assert f"kim delete named {min(ids)}, " in line
+    assert line.endswith("…: deleted 40 letters; kept in gone.jsonl")
+
+
 def test_begin_and_end_that_an_older_version_wrote_are_one_change(desk: Desk) -> None:
     trail, now = trail_of(desk.session(Wire(), Terminal())), desk.world.clock.now()
     trail.write(Line(at=now, who="kim", what="replay all: begun"))

@@ -29,6 +29,8 @@ LINES_PER_ITEM = 100
 DAYS_PER_READ = 100
 KEPT = timedelta(days=400)
 _LONGEST_TEXT = 1000
+#: A change may name hundreds of letters. The rest of its line is for the outcome, and for the file of kept letters.
+_LONGEST_CHANGE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +211,7 @@ def record(session: Session, what: str, why: str, change_id: str) -> None:
 def recorded(session: Session, what: str, why: str) -> Iterator[list[str]]:
     """Record the beginning of a change, and its end by the texts put into the list. A crash leaves the beginning."""
     change_id = uuid4().hex
+    what = what if len(what) <= _LONGEST_CHANGE else f"{what[: _LONGEST_CHANGE - 1]}…"
     record(session, f"{what}{BEGUN}", why, change_id)
     session.terminal.has_begun = True
     ended: list[str] = []
