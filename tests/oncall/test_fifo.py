@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from fakes.sqs import Rest
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 from smart_redriver.engine.triage.ledger import Status
 from tests.oncall.desk import Desk
+from tests.oncall.reported import declined, report
 
 LOST = EndpointConnectionError(endpoint_url="https://aws.invalid")
 OUT = "its copy is out, and its outcome is not known yet"
@@ -280,6 +283,23 @@ def test_show_says_that_a_letter_is_out_and_of_which_group(desk: Desk, out: str)
 
     assert f"{out} is out, and at its place in the DLQ" in ran.said
     assert "Message group: a" in ran.said
+
+
+def test_a_letter_at_its_place_is_not_said_to_be_out_once_the_failure_of_its_copy_is_reported(
+    desk: Desk, out: str
+) -> None:
+    sent, now = desk.entry(out), desk.world.clock.now()
+    failed = declined(sent.current_id, queue=sent.queue, original_id=out, batch=sent.batch)
+    report(desk, failed)
+    on_backoff = replace(desk.entry(out), not_before=now + timedelta(minutes=20))
+    desk.store.write_ledger([on_backoff], [], now)
+
+    shown, held = desk("show", out, "--look", "0"), desk("letters", "--held")
+
+    assert f"{out} is in the DLQ, or on its way there: its consumer reported" in shown.out
+    assert "Waits for:   its backoff, until" in shown.out
+    assert "1 letter held in the DLQ" in held.out
+    assert out in held.out
 
 
 def test_a_copy_that_came_back_is_not_written_to_a_file_beside_its_letter(

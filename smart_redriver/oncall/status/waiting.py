@@ -101,8 +101,7 @@ class Waits:
     def alone(self, entry: Entry) -> Wait | None:
         """What this letter alone waits for, apart from what keeps all letters; None if nothing."""
         seen = self._seen.get(entry.queue)
-        is_there = entry.status in _IN_THE_DLQ and seen is not None
-        return _alone(entry, seen, self._settings) if seen and is_there else None
+        return _alone(entry, seen, self._settings) if seen and _is_there(entry) else None
 
 
 def _is_there(entry: Entry) -> bool:

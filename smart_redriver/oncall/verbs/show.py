@@ -284,12 +284,12 @@ def _where(session: Session, entry: Entry | None, missed: str | None = None) -> 
 
 def _out(session: Session, entry: Entry) -> str | None:
     """Where a letter is that was sent back and keeps its place in the DLQ, or belongs to a target; else None."""
+    if entry.is_settled:
+        return None
     if entry.status is Status.REDRIVEN and entry.kept_id:
         return _KEPT
     target = session.place.target(entry.queue)
-    if target is None or entry.is_settled:
-        return None
-    return given_back(entry, target, session.place.origin)
+    return given_back(entry, target, session.place.origin) if target else None
 
 
 def _facts(
