@@ -207,6 +207,21 @@ def test_undoing_twice_changes_nothing_more(desk: Desk) -> None:
     assert desk.bodies(PARKING_LOT) == ["broken"]
 
 
+def test_of_two_undos_at_once_the_second_brings_nothing_back_and_names_no_option_of_another(
+    desk: Desk,
+) -> None:
+    desk.park("a")
+    desk("delete", "--all", "--yes", "--export", "gone.jsonl")
+    another = meanwhile(lambda: desk("undo", "gone.jsonl", "--yes"))
+
+    ran = desk("undo", "gone.jsonl", "--yes", script=nth("PutItem", 0, another))
+
+    assert ran.code == 1
+    assert "Skipped 1: the ledger shows it as still there" in ran.err
+    assert "`redrive import --even-though-there`" in ran.err
+    assert desk.bodies(PARKING_LOT) == ["a"]
+
+
 def test_undo_shows_its_plan_and_takes_no_for_an_answer(desk: Desk) -> None:
     edited(desk, "broken")
     desk.fail_again()

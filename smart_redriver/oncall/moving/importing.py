@@ -38,7 +38,7 @@ class Whereabouts:
         return cls(entries, frozenset(deleted | session.letter_store.nowhere(others)))
 
 
-_THERE = "the ledger shows it as still there; if SQS purged or expired it, add --even-though-there"
+_THERE = "the ledger shows it as still there; if SQS purged or expired it: `redrive import --even-though-there`"
 _TWICE = "an earlier line of the file is the same letter"
 _SENT = "it was sent back, and its consumer may have it"
 #: Statuses of letters that wait in the DLQ or the parking lot.
