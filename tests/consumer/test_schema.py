@@ -160,3 +160,19 @@ def test_the_documented_report_is_valid_and_understood() -> None:
         (12, "PaymentDeclined"),
         (None, "TypeError"),
     ]
+
+
+def test_the_page_names_the_fields_of_the_metadata_that_a_report_repeats() -> None:
+    metadata = some_metadata()
+    written = json.loads(metadata.encode())
+
+    named = re.search(
+        r"`(batch)`, `generation` \(its `(\w+)`\) and `original_id` \(`(\w+)`\)", DOCS
+    )
+
+    assert named
+    assert [written[one] for one in named.groups()] == [
+        metadata.batch,
+        metadata.generation,
+        metadata.original_id,
+    ]
