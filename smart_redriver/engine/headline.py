@@ -66,6 +66,7 @@ class Topic(str, Enum):
     KINDS = "a cause is down"
     SUSPECTS = "letters that failed"
     STUCK = "letters that can't be parked"
+    BLOCKING = "letters that block their groups"
     UNREAD = "source queue that can't be read"
     NOT_KNOWN = "not known"
 
@@ -158,6 +159,7 @@ class Seen:
         refusal: the code for which the circuit is OPEN, if the queue itself refused letters.
         suspects, suspects_until: letters that failed while others succeeded, and when the last of these is tried again.
         stuck: letters that should be parked but that the parking lot does not accept.
+        blocking: poison that keeps its message group waiting for a person.
         crowded_since: since when the consumer has had more than it can bear, so that nothing goes.
         fails_together: one letter that fails fails all that the consumer takes with it, so that they go one by one.
         rate_per_second, live_per_second: the rates of letters that go back, and of producers' messages beside them.
@@ -195,6 +197,7 @@ class Seen:
     suspects: int = 0
     suspects_until: datetime | None = None
     stuck: int = 0
+    blocking: int = 0
     crowded_since: datetime | None = None
     fails_together: bool = False
     rate_per_second: float | None = None
@@ -318,6 +321,7 @@ def _with_circuit(seen: Seen, circuit: Circuit, settings: Settings | None, now: 
             (at for one in circuit.held_suspects if (at := one.until) > now), default=None
         ),
         stuck=circuit.stuck,
+        blocking=circuit.blocking,
         crowded_since=circuit.rate.congested_since if circuit.rate else None,
         fails_together=fails_together(circuit),
         rate_per_second=rate,
@@ -670,6 +674,18 @@ def _stuck(seen: Seen) -> Headline | None:
     )
 
 
+def _blocking(seen: Seen) -> Headline | None:
+    if not seen.blocking or not seen.backlog:
+        return None
+    block = "blocks its message group" if seen.blocking == 1 else "block their message groups"
+    return Headline(
+        topic=Topic.BLOCKING,
+        colour=Colour.RED,
+        text=f"{letters(seen.blocking)} {block} until a person acts. {_waiting(seen)}",
+        then="`redrive run --dry-run` names what is held as BLOCKED; `redrive park ID` lets its group go on.",
+    )
+
+
 def _crowded(seen: Seen) -> Headline | None:
     since = seen.crowded_since
     if since is None or not seen.backlog or seen.state is not State.CLOSED:
@@ -826,6 +842,7 @@ _RULES: tuple[Callable[[Seen], Headline | None], ...] = (
     _canary_is_out,
     _failing,
     _stuck,
+    _blocking,
     _crowded,
     _together,
     _silent,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -13,6 +14,7 @@ from botocore.exceptions import EndpointConnectionError
 from fakes.faults import Wire, die_after, fail_entries, lose_answer, nth, on
 from fakes.sqs import Rest
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.engine.config.settings import FifoPoison, Settings
 from smart_redriver.engine.triage.ledger import Status
 from tests.oncall.desk import Desk
 from tests.oncall.reported import declined, report
@@ -311,6 +313,28 @@ def test_a_copy_that_came_back_is_not_written_to_a_file_beside_its_letter(
 
     lines = [json.loads(line) for line in Path("kept.jsonl").read_text().splitlines()]
     assert [(one["body"], one["group_id"]) for one in lines] == [("a-1", "a"), ("a-2", "a")]
+
+
+# Poison that blocks its group.
+
+
+def test_status_says_that_poison_blocks_its_group_until_a_person_parks_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    desk = Desk(Settings(fifo_poison=FifoPoison.BLOCK), fifo=True)
+    pill, _ = desk.dead_letters("a-pill", "a-2")
+    failed = declined(pill, queue=desk.deployment.queue_name, permanent=True)
+    report(desk, failed)
+    desk("run", "--yes")
+
+    blocked, names = desk("status"), desk("run", "--dry-run")
+    desk("park", pill, "--yes")
+    desk("run", "--yes")
+
+    assert "1 letter blocks its message group until a person acts. 2 letters wait." in blocked.out
+    assert re.search(rf"{pill} +hold +BLOCKED", names.out)
+    assert "blocks" not in desk("status").out
 
 
 # Files, and the rest.

@@ -87,6 +87,16 @@ SENTENCES = [
         Colour.RED,
         "16 of 16 letters can't be parked: they are too large for the parking lot, or refused by it.",
     ),
+    (
+        replace(FLOWING, blocking=1),
+        Colour.RED,
+        "1 letter blocks its message group until a person acts. 300 letters wait.",
+    ),
+    (
+        replace(WAITING, blocking=2),
+        Colour.RED,
+        "2 letters block their message groups until a person acts. 16 letters wait.",
+    ),
     (Seen(at=NOW, backlog=0), Colour.GREEN, "No letter waits: the DLQ is empty."),
     (
         replace(FLOWING, backlog=0, out=63),
@@ -479,6 +489,7 @@ ROWS = {
     r"[\d,]+ letters? failed while": "N letters failed while others succeeded",
     r"[\d,]+ of the last [\d,]+ letters? failed": "N of the last M letters failed while others succeeded",
     r"[\d,]+ of [\d,]+ letters? can't be parked": "N of M letters can't be parked",
+    r"[\d,]+ letters? blocks? (its|their) message group": "N letters block their message groups",
     r"Not known: the DLQ could not be read": _UNREAD,
     r"The source queue can't be read": _UNREAD,
     r"The last pass failed": _UNREAD,

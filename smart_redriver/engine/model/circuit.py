@@ -160,6 +160,7 @@ class Circuit:
             while nothing flows, the DLQ while letters flow, the parking lot. None: not yet known.
         waiting_since: since when letters wait in the DLQ without a known end; None without any.
         stuck: letters that should be parked but that the parking lot does not accept as they are.
+        blocking: poison that keeps its message group waiting for a person.
         held_suspects: letters that are hidden until their last chance.
         suspects_until: when the backoff of hidden suspects ends if sends can't be delayed: controls wait for them.
         causes: letters that fail for one cause while others succeed.
@@ -199,6 +200,7 @@ class Circuit:
     lot_sweep_at: datetime | None = None
     waiting_since: datetime | None = None
     stuck: int = 0
+    blocking: int = 0
     held_suspects: tuple[HeldSuspects, ...] = ()
     reason: str = "new"
     orders: Orders = Orders()

@@ -35,6 +35,7 @@ class PassState:
         oldest: the first send of the oldest letter that was seen and has no new clock.
         last_chances: holds of suspects until their last chance, and of letters until the canary of their cause.
         waiting, waiting_since: letters that were left without a known end, and since when the oldest has been there.
+        blocking: how many of these are poison that blocks its message group.
 
     """
 
@@ -56,6 +57,7 @@ class PassState:
     last_chances: list[Hold] = field(default_factory=list)
     waiting: int = 0
     waiting_since: datetime | None = None
+    blocking: int = 0
 
     def is_over(self) -> bool:
         """Whether it has to stop."""
@@ -119,6 +121,7 @@ class PassState:
             self.last_chances.append(hold)
         elif hold.reason in NO_KNOWN_MOMENT:
             self.waits(case, terms, now)
+            self.blocking += hold.reason is HoldReason.BLOCKED
 
     def waits(self, case: Case, terms: Terms, now: datetime) -> None:
         """Note a letter that is left without a known end."""

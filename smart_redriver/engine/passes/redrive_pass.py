@@ -316,8 +316,11 @@ class _Pass:
         first.keeper.change(guard.with_first_lot_sweep(first, state, now))
         circuit = first.circuit.with_held_suspects(state.last_chances, now)
         circuit = circuit.with_waiting(self._waiting(has_seen_all), now)
-        if (stuck := len(state.effects.stuck)) or (has_seen_all and not state.is_dry):
+        is_whole = has_seen_all and not state.is_dry
+        if (stuck := len(state.effects.stuck)) or is_whole:
             circuit = replace(circuit, stuck=stuck)
+        if state.blocking or is_whole:
+            circuit = replace(circuit, blocking=state.blocking)
         first.keeper.change(circuit)
         for context in state.contexts:
             if state.is_dry:
