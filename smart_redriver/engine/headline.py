@@ -823,6 +823,15 @@ def _starting(seen: Seen) -> Headline:
             else "The DLQ's one letter is hidden until its time.",
             then="`redrive letters --held` says until when.",
         )
+    if seen.keeps_order and seen.hidden:
+        return Headline(
+            topic=Topic.STARTING,
+            colour=Colour.YELLOW,
+            text=f"{_most(seen.hidden, seen)} {_are(seen.hidden)} hidden until "
+            f"{'its' if seen.hidden == 1 else 'their'} time; those in order behind {_them(seen.hidden)} wait, too.",
+            waits_for="The next pass looks at the others",
+            then="`redrive letters --held` says until when.",
+        )
     return Headline(
         topic=Topic.STARTING,
         colour=Colour.NONE,

@@ -273,6 +273,24 @@ SENTENCES = [
         "All 16 letters of the DLQ are hidden until their time.",
     ),
     (
+        replace(WAITING, hidden=3),
+        Colour.NONE,
+        "16 letters wait. The next pass looks at them.",
+    ),
+    (
+        # Of a FIFO queue no pass sees those behind: it was promised for hours that the next one looks at them.
+        replace(WAITING, hidden=1, keeps_order=True),
+        Colour.YELLOW,
+        "1 of 16 letters is hidden until its time; those in order behind it wait, too. "
+        "The next pass looks at the others.",
+    ),
+    (
+        replace(WAITING, hidden=2, keeps_order=True),
+        Colour.YELLOW,
+        "2 of 16 letters are hidden until their time; those in order behind them wait, too. "
+        "The next pass looks at the others.",
+    ),
+    (
         replace(WAITING, backlog=1, hidden=1),
         Colour.YELLOW,
         "The DLQ's one letter is hidden until its time.",
@@ -457,6 +475,7 @@ def test_while_live_messages_fail_the_canary_goes_when_the_headline_says(
 _UNREAD = (
     "The source queue can't be read; the last pass failed; not known: the DLQ could not be read"
 )
+_HIDDEN = "Letters are hidden until their time"
 #: How the runbook's table calls each sentence, by its beginning.
 ROWS = {
     r"No letter waits: the DLQ is empty": "No letter waits",
@@ -467,7 +486,8 @@ ROWS = {
     r"Consumer bears about": "Healthy: letters go back; consumer bears about N a second",
     r"[\d,]+ letters? waits?\. ": "N letters wait. The next pass looks at them",
     r"[\d,]+ letters? (is|are) out since": "N letters are out; their outcome is not due yet",
-    r"(All [\d,]+ letters of the DLQ are|The DLQ's one letter is) hidden": "All letters are hidden until their time",
+    r"(All [\d,]+ letters of the DLQ are|The DLQ's one letter is) hidden": _HIDDEN,
+    r"[\d,]+ of [\d,]+ letters? (is|are) hidden": _HIDDEN,
     r"No pass runs by itself": "No pass runs by itself",
     r"Dry run": "Dry run; the setting `mode` is paused",
     r"The setting `mode` is paused": "Dry run; the setting `mode` is paused",
