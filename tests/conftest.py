@@ -61,7 +61,7 @@ os.environ["CDK_VALIDATION"] = "false"
 
 
 #: A deployment writes 3,000 small files, which takes a quarter of its time on a disk. Where there is room for them,
-#: temporary files are kept in memory: 11 GB of them, mostly databases. A TMPDIR that is given stays as it is.
+#: temporary files are kept in memory. A TMPDIR that is given stays as it is.
 IN_MEMORY, ROOM = Path("/dev/shm"), 16 << 30
 
 
