@@ -102,6 +102,20 @@ def test_on_a_quiet_queue_more_stay_where_more_may_be_poison() -> None:
     assert len(controls(plenty, many_fail)) == CONTROLS
 
 
+def test_on_a_quiet_queue_suspects_of_the_rounds_before_count_too() -> None:
+    few_fail = replace(AMONG_SUSPECTS, fared=Fared(failed=0, succeeded=20))
+    one = Admission(few_fail, WINDOW, UNLIMITED, NOW, awaits_suspects=False, is_quiet=True)
+    suspects = [a_suspect() for _ in range(20)]
+
+    def held(cases: Sequence[Case], *, is_end: bool) -> int:
+        rolls = [0.0] * len(cases)
+        decided = one.decide(cases, rolls, few_fail, TERMS, NOW, is_end=is_end)
+        return sum(isinstance(what, Hold) for _, what in decided)
+
+    assert held(suspects, is_end=False) == 0
+    assert held(unblemished(40), is_end=True) == 13
+
+
 def test_on_a_quiet_queue_the_larger_half_of_them_goes_first() -> None:
     many_fail = replace(AMONG_SUSPECTS, fared=Fared(failed=50, succeeded=50))
     twelve = unblemished(12)

@@ -78,6 +78,7 @@ class Admission:
         self._awaits_suspects = awaits_suspects
         self._is_quiet = is_quiet
         self._has_met_suspects = awaits_suspects
+        self._suspects = 0
         #: When the last suspect seen becomes visible that is hidden because its send can't be delayed.
         self.suspects_until = circuit.suspects_until
         self._look_ahead = LookAhead(circuit, now)
@@ -137,6 +138,7 @@ class Admission:
             due, waiting = self._look_ahead.let_through(due)
             decided += [(case, _awaiting(case, what.strikes, terms, now)) for case, what in waiting]
         in_no_hurry = [one for one in due if not one[1].is_expiring]
+        self._suspects += sum(not what.is_unblemished for _, what in in_no_hurry)
         is_last = is_end and not _are_followed(due, decided)
         self._note_held_back(decided, terms, now)
         self._note_suspects([case for case, _ in in_no_hurry], circuit)
@@ -235,7 +237,7 @@ class Admission:
         unblemished.sort(key=attrgetter("redrives"), reverse=True)
         controls = CONTROLS
         if self._is_quiet:
-            controls = _enough_controls(circuit, len(due) - len(unblemished))
+            controls = _enough_controls(circuit, self._suspects)
         is_few = len(unblemished) < CONTROLS_AMONG - CONTROLS + controls
         if is_few and not self._stay_for_verdict(unblemished, circuit):
             return _later_controls(unblemished, controls // 2)
@@ -303,7 +305,7 @@ class Admission:
 def _enough_controls(circuit: Circuit, suspects: int) -> int:
     """How many letters stay so that a good one is likely in the larger half of them, which goes first.
 
-    The suspects found now may have failed since the last verdict.
+    The suspects that this pass has met may have failed since the last verdict.
     """
     if not circuit.fared.succeeded:
         return CONTROLS
