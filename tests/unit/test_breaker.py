@@ -164,6 +164,13 @@ def test_after_a_mixture_the_initial_window_is_the_least() -> None:
     assert circuit.window == SETTINGS.initial_window
 
 
+def test_a_mixture_of_a_few_letters_narrows_no_window_and_still_widens_the_smallest() -> None:
+    few = judging(three_in_four_failed, size=4)
+
+    assert few(a_circuit(window=40)).window == 40
+    assert few(a_circuit(window=1)).window == SETTINGS.initial_window
+
+
 def test_failure_halves_the_window_down_to_one_letter() -> None:
     patient = replace(SETTINGS, failure_threshold=100)
     circuit, windows = a_circuit(window=9), []

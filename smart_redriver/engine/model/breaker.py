@@ -156,10 +156,15 @@ def _after_batch(
 def _after_mixture(
     circuit: Circuit, batch: Batch, judgement: Judgement, settings: Settings
 ) -> Circuit:
-    """A mixture is no failure, but it calms nothing either: a failure after it is no sign of a flapping consumer."""
+    """A mixture is no failure, but it calms nothing either: a failure after it is no sign of a flapping consumer.
+
+    A batch smaller than the initial window narrows no window: one good letter beside a poison pill is a mixture, too.
+    """
     shown = max(judgement.shown_window, settings.initial_window)
-    window = shown if _has_used(circuit, batch) else min(circuit.window, shown)
-    return replace(circuit, failure_count=0, window=min(window, settings.max_window))
+    if not _has_used(circuit, batch):
+        is_small = batch.size < settings.initial_window
+        shown = circuit.window if is_small else min(circuit.window, shown)
+    return replace(circuit, failure_count=0, window=min(shown, settings.max_window))
 
 
 def _has_used(circuit: Circuit, batch: Batch) -> bool:
