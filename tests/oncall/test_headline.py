@@ -278,7 +278,7 @@ SENTENCES = [
         "16 letters wait. The next pass looks at them.",
     ),
     (
-        # Of a FIFO queue no pass sees those behind: it was promised for hours that the next one looks at them.
+        # No pass sees letters behind it in a FIFO queue: for hours, the next one was promised to look at them.
         replace(WAITING, hidden=1, keeps_order=True),
         Colour.YELLOW,
         "1 of 16 letters is hidden until its time; those in order behind it wait, too. "
