@@ -169,6 +169,7 @@ def test_a_mixture_of_a_few_letters_narrows_no_window_and_still_widens_the_small
 
     assert few(a_circuit(window=40)).window == 40
     assert few(a_circuit(window=1)).window == SETTINGS.initial_window
+    assert few(a_circuit(window=40, rate=A_RATE)).window == SETTINGS.initial_window
 
 
 def test_failure_halves_the_window_down_to_one_letter() -> None:

@@ -159,10 +159,11 @@ def _after_mixture(
     """A mixture is no failure, but it calms nothing either: a failure after it is no sign of a flapping consumer.
 
     A batch smaller than the initial window narrows no window: one good letter beside a poison pill is a mixture, too.
+    At a rate, small batches are the rule, and their failures may show that the rate is too high.
     """
     shown = max(judgement.shown_window, settings.initial_window)
     if not _has_used(circuit, batch):
-        is_small = batch.size < settings.initial_window
+        is_small = batch.size < settings.initial_window and circuit.rate is None
         shown = circuit.window if is_small else min(circuit.window, shown)
     return replace(circuit, failure_count=0, window=min(shown, settings.max_window))
 
