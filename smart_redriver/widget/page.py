@@ -21,7 +21,7 @@ from smart_redriver.oncall.status.page import facts_of
 from smart_redriver.oncall.status.snapshot import Snapshot
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.terminal import Tone
-from smart_redriver.oncall.terminal.words import ago, stamp
+from smart_redriver.oncall.terminal.words import ago, cut, stamp
 
 MOST_CAUSES = 10
 _LONGEST_TEXT = 200
@@ -130,5 +130,4 @@ def _paragraph(text: str) -> str:
 
 
 def _text(text: str, longest: int = _LONGEST_TEXT) -> str:
-    plain = printable(text)
-    return escape(plain if len(plain) <= longest else plain[: longest - 1] + "…")
+    return escape(cut(printable(text), longest))

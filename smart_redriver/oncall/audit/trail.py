@@ -18,7 +18,7 @@ from smart_redriver.engine.aws.clients import naming
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.headline import short_name
 from smart_redriver.oncall.deployment.session import Session
-from smart_redriver.oncall.terminal.words import ago
+from smart_redriver.oncall.terminal.words import ago, cut
 
 if TYPE_CHECKING:
     from smart_redriver.oncall.deployment.session import Session
@@ -211,7 +211,7 @@ def record(session: Session, what: str, why: str, change_id: str) -> None:
 def recorded(session: Session, what: str, why: str) -> Iterator[list[str]]:
     """Record the beginning of a change, and its end by the texts put into the list. A crash leaves the beginning."""
     change_id = uuid4().hex
-    what = what if len(what) <= _LONGEST_CHANGE else f"{what[: _LONGEST_CHANGE - 1]}…"
+    what = cut(what, _LONGEST_CHANGE)
     record(session, f"{what}{BEGUN}", why, change_id)
     session.terminal.has_begun = True
     ended: list[str] = []

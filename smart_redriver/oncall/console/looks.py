@@ -33,7 +33,7 @@ from smart_redriver.oncall.status.page import facts_of
 from smart_redriver.oncall.status.standing import headlines_of
 from smart_redriver.oncall.status.waiting import Waits
 from smart_redriver.oncall.terminal.exits import Misused
-from smart_redriver.oncall.terminal.words import stamp
+from smart_redriver.oncall.terminal.words import cut, stamp
 from smart_redriver.oncall.verbs.audit import history
 from smart_redriver.oncall.verbs.causes import page_of
 from smart_redriver.oncall.verbs.declarations import DLQ_FILTERS, FILTERS, verb
@@ -226,7 +226,7 @@ def consumer_log(session: Session, message_id: str, given: Mapping[str, Any]) ->
     told = _shown(session, message_id, wanted)
     if log := told["log"]:
         for line in log["lines"]:
-            line["text"] = _cut(line["text"])
+            line["text"] = cut(line["text"], _LONGEST_LINE)
     return {"log": told["log"], "warnings": told["warnings"]}
 
 
@@ -234,10 +234,6 @@ def _shown(session: Session, message_id: str, wanted: Wanted) -> dict[str, Any]:
     """What `redrive show` tells of a letter, by an id that may be incomplete."""
     (full,) = full_ids(session, [message_id])
     return _told(session, lambda: show(session, full, wanted))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_LINE else text[: _LONGEST_LINE - 1] + "…"
 
 
 def changes(session: Session, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from smart_redriver.oncall.letters.reach import COPY, Overtaking, is_cut
 from smart_redriver.oncall.status.waiting import Waits
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.table import printable
+from smart_redriver.oncall.terminal.words import cut
 
 SAMPLES = 3
 #: All letters of the DLQ form one group, because none is looked at for its cause.
@@ -125,8 +126,7 @@ class Selection:
 
 def sample(body: str) -> str:
     """The beginning of a body, on one line."""
-    plain = printable(body)
-    return plain if len(plain) <= _SAMPLE_LENGTH else plain[: _SAMPLE_LENGTH - 1] + "…"
+    return cut(printable(body), _SAMPLE_LENGTH)
 
 
 def find_selection(

@@ -9,6 +9,8 @@ import re
 import shlex
 from collections.abc import Collection, Iterator, Sequence
 
+from smart_redriver.oncall.terminal.words import cut
+
 _WIDEST = 60
 _INDENT = "    "
 #: The beginning that a line keeps when it is folded: its indentation, and the name of a fact.
@@ -25,17 +27,17 @@ def table(
     columns: int | None = None,
 ) -> str:
     """Rows under titles. Columns in `right` hold numbers. `columns` is the most width, if there is a limit."""
-    cut = [[_cut(cell) for cell in row] for row in (titles, *rows)]
-    widths = [max(len(row[column]) for row in cut) for column in range(len(titles))]
+    plain = [[_cut(cell) for cell in row] for row in (titles, *rows)]
+    widths = [max(len(row[column]) for row in plain) for column in range(len(titles))]
     lines = []
-    for row in cut:
+    for row in plain:
         cells = [
             cell.rjust(width) if column in right else cell.ljust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         lines.append("  ".join(cells).rstrip())
     if columns is not None and max(map(len, lines)) > columns:
-        lines = [line for row in cut[1:] for line in _folded(titles, row, columns)]
+        lines = [line for row in plain[1:] for line in _folded(titles, row, columns)]
     return "\n".join(lines)
 
 
@@ -92,8 +94,7 @@ def _folded(titles: Sequence[str], row: Sequence[str], columns: int) -> Iterator
 
 
 def _cut(cell: str, most: int = _WIDEST) -> str:
-    plain = printable(cell)
-    return plain if len(plain) <= most else plain[: most - 1] + "…"
+    return cut(printable(cell), most)
 
 
 def printable(text: str) -> str:

@@ -84,6 +84,11 @@ def parse_moment(text: str, now: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
+def cut(text: str, most: int) -> str:
+    """The text, or the beginning of a text of more than `most` characters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 #: The character before a name shows whether it is part of something longer, such as an ARN or an address.
 _ALONE = r"(?<![\w:/.-])"
 _HASHES = r"[0-9A-F]{8}-[A-Za-z0-9]+(?![\w-])"
