@@ -337,6 +337,25 @@ def test_status_says_that_poison_blocks_its_group_until_a_person_parks_it(
     assert "blocks" not in desk("status").out
 
 
+def test_causes_promises_no_look_at_letters_behind_poison_that_blocks_their_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    desk = Desk(Settings(fifo_poison=FifoPoison.BLOCK), fifo=True)
+    pill, *_ = desk.dead_letters("a-pill", *(f"a-{number}" for number in range(2, 15)))
+    failed = declined(pill, queue=desk.deployment.queue_name, permanent=True)
+    report(desk, failed)
+    desk("run", "--yes")
+
+    behind = desk("causes").out
+
+    assert "which no pass has looked at yet" in behind
+    assert (
+        "the next pass looks at those that are not behind a letter that blocks its message group"
+        in behind
+    )
+
+
 # Files, and the rest.
 
 

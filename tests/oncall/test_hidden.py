@@ -166,7 +166,7 @@ def test_parked_says_so_too_where_the_ledger_knows_none_of_them(desk: Desk) -> N
     assert nothing_hidden.err == ""
     assert nothing_hidden.out == (
         "No parked letters match.\n"
-        "1 message in the parking lot is not in the ledger: `redrive replay --all --dry-run` shows them.\n"
+        "1 message in the parking lot is not in the ledger as parked: `redrive replay --all --dry-run` shows them.\n"
     )
     assert (
         "1 letter of the parking lot can't be looked at now: a pass or a person is working on them"
@@ -183,7 +183,7 @@ def test_parked_counts_what_the_ledger_does_not_know_beside_what_it_does(desk: D
     unmatched = desk("parked", "--parked-as", "EXPIRING")
     as_json = [desk("parked", *more, "--json").json for more in (("--parked-as", "EXPIRING"), ())]
 
-    assert "3 messages in the parking lot are not in the ledger" in unmatched.out
+    assert "3 messages in the parking lot are not in the ledger as parked" in unmatched.out
     assert [(one["count"], one["not_in_ledger"]) for one in as_json] == [(0, 3), (2, None)]
 
 

@@ -121,8 +121,21 @@ def test_letters_that_the_ledger_does_not_know_are_counted_too(desk: Desk) -> No
     by_body = desk("replay", "--contains", "somebody", "--dry-run", "--json").json["plan"]
     by_time = desk("replay", "--since", "1h", "--dry-run", "--json").json["plan"]
 
-    assert (by_body["count"], by_body["groups"]) == (1, {"not in the ledger": 1})
+    assert (by_body["count"], by_body["groups"]) == (1, {"not in the ledger as parked": 1})
     assert by_time["count"] == 2
+
+
+def test_a_letter_that_its_consumer_parked_again_after_a_replay_is_not_called_unknown(
+    desk: Desk,
+) -> None:
+    (parked,) = desk.park("a")
+    desk("replay", parked, "--yes")
+    url = desk.world.url(PARKING_LOT)
+    desk.world.sqs.send_message(QueueUrl=url, MessageBody="a")
+
+    plan = desk("replay", "--all", "--dry-run", "--json").json["plan"]
+
+    assert plan["groups"] == {"not in the ledger as parked": 1}
 
 
 @pytest.mark.parametrize("chosen", [("--all",), ("--parked-as", "MAX_ATTEMPTS")], ids=" ".join)

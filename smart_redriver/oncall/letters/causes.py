@@ -19,6 +19,10 @@ from smart_redriver.oncall.terminal.words import stamp
 #: The name of a group whose letters have no reported cause.
 NO_CAUSE = "no cause reported"
 NOT_LOOKED_AT = "which no pass has looked at yet"
+_LOOKED_AT_NEXT = "the next pass looks at them"
+_LOOKED_AT_BUT_BLOCKED = (
+    "the next pass looks at those that are not behind a letter that blocks its message group"
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,6 +37,7 @@ class CauseGroup:
         example: the letter that was seen last.
         circuit: what the re-driver remembers about the cause, if anything.
         waits_with_all: the headline of the whole queue, if it keeps letters from flowing.
+        has_blocked: whether poison blocks message groups of the DLQ until a person acts.
 
     """
 
@@ -46,6 +51,7 @@ class CauseGroup:
     example: Entry | None = None
     circuit: CauseCircuit | None = None
     waits_with_all: Headline | None = None
+    has_blocked: bool = False
 
     @classmethod
     def of(cls, queue: str, counted: Stuck) -> CauseGroup:
@@ -104,7 +110,9 @@ class CauseGroup:
             return f"parked {since_when(self.parked_since, now)}"
         if self.waits_with_all is not None:
             return f"waiting with all others: {self.waits_with_all.topic.value}"
-        return "the next pass looks at them" if self.is_unlisted else state
+        if not self.is_unlisted:
+            return state
+        return _LOOKED_AT_BUT_BLOCKED if self.has_blocked else _LOOKED_AT_NEXT
 
     def line(self, now: datetime) -> str:
         """The group in one line for the person on call: "212 letters, PaymentDeclined, since 03:12"."""
@@ -178,8 +186,10 @@ class ByCause:
         waiting = {queue: one for queue, one in headlines.items() if not one.lets_flow}
         # A letter of no known queue may belong to any: it waits if none of them lets letters flow.
         any_of = worst(waiting) if waiting and len(waiting) == len(headlines) else None
+        has_blocked = any(one.blocking for one in circuits.values() if one is not None)
         for group in self.groups.values():
             group.waits_with_all = waiting.get(group.queue) if group.queue else any_of
+            group.has_blocked = has_blocked
 
     def _know_causes(self, queue: str, circuit: Circuit) -> None:
         for one in circuit.causes:

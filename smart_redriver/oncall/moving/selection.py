@@ -21,6 +21,7 @@ from smart_redriver.oncall.letters.ledger_scan import find_entry, parked_entries
 from smart_redriver.oncall.letters.look import SHORT_LOOK_LETTERS, Look, look_through
 from smart_redriver.oncall.letters.presentation import (
     HIDDEN,
+    NOT_PARKED_BY_LEDGER,
     REASONS,
     TRY_AGAIN,
     belongs,
@@ -229,7 +230,7 @@ def _as_the_ledger_has_it(
 
 def _if_told(selection: Selection, choice: Choice, *, unlisted: int) -> Selection | None:
     if choice.is_all and unlisted:
-        selection.groups["not in the ledger"] = unlisted
+        selection.groups[NOT_PARKED_BY_LEDGER] = unlisted
     selection.count = selection.groups.total()
     return selection if choice.is_all or _is_told(choice, selection.count, unlisted) else None
 
@@ -309,7 +310,7 @@ def _group(case: Case, *, is_parked: bool) -> str:
     if not is_parked:
         return cause_in_hand(case)
     is_known = case.entry is not None and case.entry.status is Status.PARKED
-    return _label(case.entry) if is_known and case.entry else "not in the ledger"
+    return _label(case.entry) if is_known and case.entry else NOT_PARKED_BY_LEDGER
 
 
 def _label(entry: Entry) -> str:

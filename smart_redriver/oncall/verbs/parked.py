@@ -17,6 +17,7 @@ from smart_redriver.oncall.letters.ledger_scan import parked_entries
 from smart_redriver.oncall.letters.look import Look
 from smart_redriver.oncall.letters.presentation import (
     NO_ERROR,
+    NOT_PARKED_BY_LEDGER,
     REASONS,
     TRY_AGAIN,
     entry_to_json,
@@ -90,8 +91,8 @@ def parked(session: Session, wanted: Filter, *, as_list: bool, limit: int) -> Ex
     _tell(session, entries, groups, shown if as_list else None)
     if strangers:
         session.terminal.say(
-            f"{several(strangers, 'message')} in the parking lot {'is' if strangers == 1 else 'are'} not in the "
-            "ledger: `redrive replay --all --dry-run` shows them."
+            f"{several(strangers, 'message')} in the parking lot {'is' if strangers == 1 else 'are'} "
+            f"{NOT_PARKED_BY_LEDGER}: `redrive replay --all --dry-run` shows them."
         )
     return Exit.DONE
 
