@@ -49,19 +49,31 @@ def is_permanent(error: BaseException, body: str, kinds: tuple[ErrorKind, ...] =
     """Whether `error` is of one of the `kinds`, and about the message with this `body`.
 
     The text or bytes that can't be read may instead be the answer of a service that is down, which is not permanent.
-    A group of errors is permanent if all its errors are.
+    A group of errors is permanent if all its errors are. It looks at each error once.
     """
+    met = {id(error)}
+    errors = [error]
+    for one in errors:
+        if _is_of_kind(one, body, kinds):
+            continue
+        if not (grouped := grouped_in(one)):
+            return False
+        for other in grouped:
+            if id(other) not in met:
+                met.add(id(other))
+                errors.append(other)
+    return True
+
+
+def _is_of_kind(error: BaseException, body: str, kinds: tuple[ErrorKind, ...]) -> bool:
     if isinstance(error, json.JSONDecodeError) and error.doc != body:
         return False
     if isinstance(error, UnicodeDecodeError) and not _holds(body, error.object):
         return False
-    if any(
+    return any(
         isinstance(error, kind) if isinstance(kind, type) else kind in _names(error)
         for kind in kinds
-    ):
-        return True
-    grouped = grouped_in(error)
-    return bool(grouped) and all(is_permanent(one, body, kinds) for one in grouped)
+    )
 
 
 def grouped_in(error: BaseException) -> tuple[BaseException, ...]:
@@ -69,25 +81,30 @@ def grouped_in(error: BaseException) -> tuple[BaseException, ...]:
     return error.exceptions if isinstance(error, BaseExceptionGroup) else ()
 
 
-def retry_after_of(
-    error: BaseException | None, now: datetime, *, depth: int = _CAUSES
-) -> int | None:
+def retry_after_of(error: BaseException, now: datetime) -> int | None:
     """Seconds until the message should be tried again, by the error or one that caused it; at most 12 hours.
 
-    For a group of errors, it is the longest time that any of them names.
+    For a group of errors, it is the longest time that any of them names. It looks at each error once.
 
     They come from `RetryableError.after`, from a number called `retry_after`, as clients of many services have, or from
     the header `Retry-After` of the answer that requests, httpx, urllib, aiohttp and botocore keep with their errors.
     """
-    if error is None or depth == 0:
+    return _retry_after(error, now, _CAUSES, set())
+
+
+def _retry_after(
+    error: BaseException | None, now: datetime, depth: int, met: set[int]
+) -> int | None:
+    if error is None or depth == 0 or id(error) in met:
         return None
+    met.add(id(error))
     with suppress(Exception):  # attributes of unknown classes
         if (seconds := _named_by(error, now)) is not None:
             return max(0, int(min(seconds, MAX_RETRY_AFTER)))
-    grouped = [retry_after_of(one, now, depth=depth - 1) for one in grouped_in(error)]
+    grouped = [_retry_after(one, now, depth - 1, met) for one in grouped_in(error)]
     told = [seconds for seconds in grouped if seconds is not None]
     behind = error.__cause__ or error.__context__
-    return max(told) if told else retry_after_of(behind, now, depth=depth - 1)
+    return max(told) if told else _retry_after(behind, now, depth - 1, met)
 
 
 def _named_by(error: BaseException, now: datetime) -> float | None:

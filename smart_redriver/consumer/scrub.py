@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
@@ -74,9 +74,16 @@ _LONGEST_WORD = 16
 _LONG_VALUE = 6
 #: Any part of a body with at least twice as many characters is found, wherever it begins.
 _WINDOW = 12
+#: At so many places of a body, the longest part that it shares with a text is looked for.
+_MAX_PLACES = 8
+#: Characters of a text to look at once the whole body is out of it. A message can be as long as its body.
+_LOOKED_AT = 8_000
 #: A larger body is not parsed: that would take longer than the failure is worth.
 _MAX_PARSED = 65_536
 _MAX_VALUES = 500
+#: The longest quoted part.
+_MAX_QUOTED = 400
+_WORD = re.compile(r"[^\W_]+")
 
 
 def without_secrets(text: str, *, is_code: bool = False) -> str:
@@ -88,16 +95,20 @@ def without_secrets(text: str, *, is_code: bool = False) -> str:
 
 
 def without_body(text: str, body: str) -> str:
-    """`text` with marks instead of the body and quoted parts of it."""
+    """The first characters of `text` with marks instead of the body and quoted parts of it.
+
+    The time that it takes grows with the length of the body, and not with how often the two are alike.
+    """
     if not text or not body:
         return text
-    text = _without_whole(text, body)
+    whole = _without_whole(text, body)
     values = _values_of(body)
-    text = QUOTED.sub(lambda found: _quote_hidden(found, body, values), text)
+    text = _without_quoted(whole[:_LOOKED_AT], body, values)
     for value in sorted(values or {body}, key=len, reverse=True):
         if _LONG_VALUE <= len(value) <= len(text) and TELLING.search(value):
             text = _replaced_as_word(text, value)
-    return _without_long_parts(text, body)
+    text = _without_long_parts(text, body)
+    return text if len(whole) <= _LOOKED_AT else _without_cut_part(text)
 
 
 def _hidden(rule: SecretRule, found: re.Match[str]) -> str:
@@ -146,18 +157,40 @@ def _leaves(value: Any) -> Iterator[str]:
             yield from _leaves(one)
 
 
-def _quote_hidden(found: re.Match[str], body: str, values: set[str] | None) -> str:
-    quoted = found[1] or found[2] or found[3]
-    is_of_body = _holds_word(body, quoted) if values is None else quoted in values
-    if not is_of_body:
-        return found[0]
-    mark = found[0][0]
-    return f"{mark}{IN_PLACE_OF_BODY}{mark}"
+def _without_quoted(text: str, body: str, values: set[str] | None) -> str:
+    if values is None:
+        values = _quoted_in({_quote(found) for found in QUOTED.finditer(text)}, body)
+
+    def hidden(found: re.Match[str]) -> str:
+        mark = found[0][0]
+        return f"{mark}{IN_PLACE_OF_BODY}{mark}" if _quote(found) in values else found[0]
+
+    return QUOTED.sub(hidden, text)
 
 
-def _holds_word(body: str, part: str) -> bool:
-    at = body.find(part)
-    return at >= 0 and _stands_alone(body, at, at + len(part))
+def _quote(found: re.Match[str]) -> str:
+    return found[1] or found[2] or found[3]
+
+
+def _quoted_in(quotes: set[str], body: str) -> set[str]:
+    """The quotes whose words all stand in the body, among the same text. One walk through the body finds them all."""
+    sought = {quote: set(_pieces(quote)) for quote in quotes}
+    if not (wanted := set().union(*sought.values())):
+        return set()
+    held = wanted.intersection(_pieces(body, wanted))
+    return {quote for quote, pieces in sought.items() if pieces and pieces <= held}
+
+
+def _pieces(text: str, wanted: Container[str] | None = None) -> Iterator[str]:
+    """Each word, or each that is wanted: alone, with the character on either side, and from the word before it on."""
+    before = None
+    for word in _WORD.finditer(text):
+        start, end = word.span()
+        if wanted is None or word[0] in wanted:
+            yield from (word[0], text[max(0, start - 1) : end], text[start : end + 1])
+            if before is not None and end - before <= _MAX_QUOTED:
+                yield text[before:end]
+        before = start
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
@@ -177,27 +210,55 @@ def _replaced_as_word(text: str, value: str) -> str:
 
 def _without_long_parts(text: str, body: str) -> str:
     """Remove parts of the body that are too long to be a coincidence, wherever they begin in it."""
-    at = 0
+    places = _places(text, body)
+    kept = []
+    at = done = 0
     while at + _WINDOW <= len(text):
-        found = body.find(text[at : at + _WINDOW])
-        if found < 0:
-            at += _WINDOW
-            continue
-        start, end = _grown(text, body, at, found)
+        shared = (
+            _grown(text, body, at, place, at - done)
+            for place in places.get(text[at : at + _WINDOW], ())
+        )
+        start, end = max(shared, key=lambda part: part[1] - part[0], default=(at, at))
         if end - start >= 2 * _WINDOW:
-            text = f"{text[:start]}{IN_PLACE_OF_BODY}{text[end:]}"
-            at = start + len(IN_PLACE_OF_BODY)
+            kept += [text[done:start], IN_PLACE_OF_BODY]
+            at = done = end
         else:
-            at += _WINDOW
-    return text
+            at += 1
+    return "".join([*kept, text[done:]])
 
 
-def _grown(text: str, body: str, at: int, found: int) -> tuple[int, int]:
-    """Return start and end, in `text`, of the part that `text` around `at` and `body` around `found` share."""
-    before = after = 0
-    while before < min(at, found) and text[at - before - 1] == body[found - before - 1]:
+def _places(text: str, body: str) -> dict[str, list[int]]:
+    """Where the body has parts of the text.
+
+    The body is cut into windows, because any part that is as long as two of them has a whole one.
+    """
+    if len(text) < 2 * _WINDOW:
+        return {}
+    wanted = {text[at : at + _WINDOW] for at in range(len(text) - _WINDOW + 1)}
+    places: dict[str, list[int]] = {}
+    for at in range(0, len(body) - _WINDOW + 1, _WINDOW):
+        part = body[at : at + _WINDOW]
+        if part in wanted and len(found := places.setdefault(part, [])) < _MAX_PLACES:
+            found.append(at)
+    return places
+
+
+def _grown(text: str, body: str, at: int, place: int, room: int) -> tuple[int, int]:
+    """Return start and end, in `text`, of the part that `text` around `at` and `body` around `place` share.
+
+    It begins at most `room` characters before `at`.
+    """
+    before, after = 0, _WINDOW
+    first = min(room, place)
+    while before < first and text[at - before - 1] == body[place - before - 1]:
         before += 1
-    longest = min(len(text) - at, len(body) - found)
-    while after < longest and text[at + after] == body[found + after]:
+    longest = min(len(text) - at, len(body) - place)
+    while after < longest and text[at + after] == body[place + after]:
         after += 1
     return at - before, at + after
+
+
+def _without_cut_part(text: str) -> str:
+    """Without the end, which may be a part of the body that is too short to be found because it was cut in two."""
+    marked = text.rfind(IN_PLACE_OF_BODY) + len(IN_PLACE_OF_BODY)
+    return text[: max(marked, len(text) - 2 * _WINDOW)]

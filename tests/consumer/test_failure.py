@@ -94,6 +94,23 @@ def test_an_error_raised_while_its_own_group_was_handled_is_told() -> None:
     assert retry_after_of(one.__context__, datetime.now(UTC)) is None
 
 
+def test_an_error_that_is_in_many_groups_is_asked_once_when_to_try_again() -> None:
+    class Asked(Exception):  # noqa: N818
+        times = 0
+
+        @property
+        def retry_after(self) -> None:
+            self.times += 1
+
+    asked = Asked()
+    error: Exception = asked
+    for _ in range(4):
+        error = ExceptionGroup("many", [error] * 60)
+
+    assert retry_after_of(error, datetime.now(UTC)) is None
+    assert asked.times == 1
+
+
 def test_an_error_that_causes_itself_is_told() -> None:
     one, other = OutOfStock("one"), OutOfStock("other")
     one.__cause__, other.__cause__ = other, one

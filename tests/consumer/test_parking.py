@@ -250,6 +250,26 @@ def test_an_answer_that_is_no_text_is_not_the_messages_fault(page: bytes) -> Non
     assert not is_permanent(error, '{"quantity": 1, "code": "6Q"}')
 
 
+def test_each_error_in_nested_groups_is_judged_once() -> None:
+    class Kind(type):
+        asked = 0
+
+        def __instancecheck__(cls, error: object) -> bool:
+            cls.asked += 1
+            return type(error) is PermanentError
+
+    class Judged(BaseException, metaclass=Kind):
+        pass
+
+    never: Exception = PermanentError()
+    for _ in range(5):
+        never = ExceptionGroup("many", [never] * 20)
+
+    assert is_permanent(never, "a body", (Judged,))
+    assert Judged.asked == 6
+    assert not is_permanent(ExceptionGroup("both", [never, OSError("down")]), "a body")
+
+
 def test_a_consumer_says_itself_what_is_permanent(scene: Scene) -> None:
     class Declined(Exception):  # noqa: N818
         pass

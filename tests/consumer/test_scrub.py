@@ -2,11 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import pytest
 
-from smart_redriver.consumer.failure import failure_of
+from smart_redriver.consumer.failure import failure_of, first_line_of
 from smart_redriver.consumer.scrub import without_body, without_secrets
 
 FILE = Path(__file__).parents[2] / "packages" / "conformance" / "secrets.json"
@@ -93,3 +93,78 @@ def test_parts_of_a_body_are_not_told_and_words_that_it_has_by_chance_are(
     text: str, body: str, told: str
 ) -> None:
     assert without_body(text, body) == told
+
+
+class Counted(str):
+    """Counts its characters that are looked at, but for those in one walk of a pattern."""
+
+    __slots__ = ("looked_at",)
+
+    def __init__(self, _text: str) -> None:
+        self.looked_at = 0
+
+    def __getitem__(self, key: SupportsIndex | slice) -> str:
+        part = super().__getitem__(key)
+        self.looked_at += len(part)
+        return part
+
+    def find(self, *args: Any) -> int:
+        self.looked_at += len(self)
+        return super().find(*args)
+
+    def index(self, *_args: Any) -> int:
+        raise AssertionError
+
+    def __contains__(self, _part: object) -> bool:
+        raise AssertionError
+
+
+def errors_of_items(count: int, body: str = "") -> str:
+    """A message such as pydantic's, that quotes a value of each item."""
+    lines = (
+        f"items.{at}.price\n  not a number [input_value='{at}.5 EUR']\n" for at in range(count)
+    )
+    return f"{count} errors in 'order {body}'\n" + "".join(lines)
+
+
+ITEMS = "".join(f'{{"id": {at}, "price": "{at}.5 EUR"}}, ' for at in range(1_000))
+
+
+@pytest.mark.parametrize("body", [ITEMS, "a" * 20_000, "ab c" * 5_000, "'a' " * 5_000])
+@pytest.mark.parametrize(
+    "message", [errors_of_items(5_000), "a" * 40_000, "ab" * 20_000, "'aa' " * 8_000, "b" * 40_000]
+)
+def test_a_body_is_looked_at_a_few_times_however_long_the_message_is(
+    message: str, body: str
+) -> None:
+    """A search for each part of the message took minutes for a body of a megabyte."""
+    once, again = Counted(body), Counted(body)
+
+    first_line_of(message, once)
+    first_line_of(message * 3, again)
+
+    assert 0 < once.looked_at <= 8 * len(body)
+    assert again.looked_at == once.looked_at
+
+
+MIB = 1_048_576
+NUMBERS = "".join(f"{at}." for at in range(8_000))
+
+
+@pytest.mark.parametrize(
+    ("message", "body", "told"),
+    [
+        ("ab" * (MIB // 2), "a" * MIB, "ab" * 150),
+        ("a" * MIB, "b" + "a" * (MIB - 1_000), "[body]"),
+        ("a" * MIB, "a" * (MIB - 1_000) + "b", "[body]"),
+        ("'aa' " * (MIB // 5), "b" * MIB, "'aa' " * 60),
+        ("'aa' " * (MIB // 5), "aa " * (MIB // 3), "'[body]' " * 33 + "'[b"),
+        ("bad: " + "x y " * (MIB // 4) + "!", "x y " * (MIB // 4), "bad: [body]!"),
+        (errors_of_items(10_000, "7"), ITEMS * 30, "10000 errors in 'order 7'"),
+        ("no 'order' 4711", "a b" + " " * MIB + "c d", "no 'order' 4711"),
+        (f"cut: {NUMBERS[5:-5]} end", NUMBERS, "cut: [body]"),
+        (f"cut: {NUMBERS[:7_980]}# {NUMBERS[9_000:9_500]}", NUMBERS, "cut: [body]"),
+    ],
+)  # fmt: skip
+def test_what_is_told_of_long_messages_and_long_bodies(message: str, body: str, told: str) -> None:
+    assert first_line_of(message, body) == told.rstrip()

@@ -25,13 +25,23 @@ export const PERMANENT: readonly ErrorKind[] = [PermanentError, SyntaxError, "Zo
 const MAX_RETRY_AFTER = 43_200;
 const CAUSES = 5;
 
-/** Whether no retry can heal `error`; of a group of errors, none that is in it. */
-export function isPermanent(error: unknown, body: string, kinds: readonly ErrorKind[] = PERMANENT, depth = CAUSES): boolean {
-  // What is no JSON may as well be the answer of a service that is down, and that heals.
-  if (error instanceof SyntaxError && isJson(body)) return false;
-  if (kinds.some((kind) => (typeof kind === "string" ? namesOf(error).includes(kind) : error instanceof kind))) return true;
-  const grouped = depth > 0 ? groupedIn(error) : [];
-  return grouped.length > 0 && grouped.every((one) => isPermanent(one, body, kinds, depth - 1));
+/** Whether no retry can heal `error`; of a group of errors, none that is in it. It looks at each error once. */
+export function isPermanent(error: unknown, body: string, kinds: readonly ErrorKind[] = PERMANENT): boolean {
+  let bodyIsJson: boolean | undefined;
+  let hasOne = false;
+  const met = new Set([error]);
+  for (const one of met) {
+    // What is no JSON may as well be the answer of a service that is down, and that heals.
+    const isOfService = one instanceof SyntaxError && (bodyIsJson ??= isJson(body));
+    if (!isOfService && kinds.some((kind) => (typeof kind === "string" ? namesOf(one).includes(kind) : one instanceof kind))) {
+      hasOne = true;
+      continue;
+    }
+    const grouped = groupedIn(one);
+    if (grouped.length === 0) return false;
+    for (const other of grouped) met.add(other);
+  }
+  return hasOne;
 }
 
 /** The errors in a group, as `Promise.any` makes one; none of any other error. */
@@ -39,13 +49,18 @@ export function groupedIn(error: unknown): unknown[] {
   return error instanceof AggregateError && Array.isArray(error.errors) ? error.errors : [];
 }
 
-/** Seconds until the message should be tried again, as the error, the last of its group or one behind it says; at most 12 hours. */
-export function retryAfterOf(error: unknown, now: Date, depth = CAUSES): number | undefined {
-  if (!error || depth === 0) return undefined;
+/**
+ * Seconds until the message should be tried again, as the error, the last of its group or one behind it says; at most 12
+ * hours. It looks at each error once, and `met` has those that it looked at.
+ */
+export function retryAfterOf(error: unknown, now: Date, depth = CAUSES, met = new Set<unknown>()): number | undefined {
+  if (!error || depth === 0 || met.has(error)) return undefined;
+  met.add(error);
   const seconds = namedBy(error, now);
   if (seconds !== undefined && !Number.isNaN(seconds)) return Math.max(0, Math.min(Math.trunc(seconds), MAX_RETRY_AFTER));
-  const told = groupedIn(error).map((one) => retryAfterOf(one, now, depth - 1)).filter((one) => one !== undefined);
-  return told.length > 0 ? Math.max(...told) : retryAfterOf((error as { cause?: unknown }).cause, now, depth - 1);
+  const told = groupedIn(error).map((one) => retryAfterOf(one, now, depth - 1, met)).filter((one) => one !== undefined);
+  if (told.length > 0) return told.reduce((one, other) => Math.max(one, other));
+  return retryAfterOf((error as { cause?: unknown }).cause, now, depth - 1, met);
 }
 
 /** What `Retry-After` says: seconds, or a date; undefined where it is neither. */

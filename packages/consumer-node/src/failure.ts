@@ -88,7 +88,7 @@ function linesOf(error: unknown): string[] {
     if (typeof stack !== "string") return [];
     const message = messageOf(error);
     const behind = message && stack.includes(message) ? stack.slice(stack.indexOf(message) + message.length) : stack;
-    return behind.split("\n").filter((line) => /^ +at \S/.test(line)).slice(0, FRAMES);
+    return behind.split("\n").filter((line) => /^ +at \S/.test(line)).slice(0, FRAMES).map((line) => cut(line, LOOKED_AT));
   } catch {
     return [];
   }

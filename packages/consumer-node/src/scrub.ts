@@ -1,4 +1,5 @@
 /** Takes secrets, card numbers and parts of bodies out of texts before they leave the consumer. */
+import { cut } from "./cause.js";
 import { CARD, CARD_ISSUER, QUOTED, SECRETS, TELLING } from "./rules.js";
 
 const IN_PLACE_OF_SECRET = "[secret]";
@@ -11,9 +12,16 @@ const LONGEST_WORD = 16;
 const LONG_VALUE = 6;
 /** Any part of a body of at least twice as many characters is found, wherever it begins. */
 const WINDOW = 12;
+/** At so many places of a body, the longest part that it shares with a text is looked for. */
+const MAX_PLACES = 8;
+/** Characters of a text to look at once the whole body is out of it. A message can be as long as its body. */
+const LOOKED_AT = 8_000;
 /** More of a body is not taken apart: it would take longer than the failure is worth. */
 const MAX_PARSED = 65_536;
 const MAX_VALUES = 500;
+/** The longest quoted part. */
+const MAX_QUOTED = 400;
+const WORD = /[\p{L}\p{N}]+/gu;
 
 /** `text` with marks in the place of secrets and card numbers. In a line of code only literals are secrets. */
 export function withoutSecrets(text: string, isCode = false): string {
@@ -30,22 +38,24 @@ export function withoutSecrets(text: string, isCode = false): string {
   });
 }
 
-/** `text` with marks in the place of the body and of parts of it that it quotes. */
+/**
+ * The first characters of `text` with marks in the place of the body and of parts of it that it quotes. The time that it
+ * takes grows with the length of the body, and not with how often the two are alike.
+ */
 export function withoutBody(text: string, body: string): string {
   if (!text || !body) return text;
+  const whole = withoutWhole(text, body);
   const values = valuesOf(body);
-  let clean = withoutWhole(text, body).replace(QUOTED, (found: string, ...groups: string[]) => {
-    const quoted = groups[0] ?? groups[1] ?? groups[2] ?? "";
-    const isOfBody = values ? values.has(quoted) : holdsWord(body, quoted);
-    return isOfBody ? `${found[0]}${IN_PLACE_OF_BODY}${found[0]}` : found;
-  });
+  const looked = cut(whole, LOOKED_AT);
+  let clean = withoutQuoted(looked, body, values);
   const longest = [...(values?.size ? values : [body])].sort((one, other) => other.length - one.length);
   for (const value of longest) {
     if (value.length >= LONG_VALUE && value.length <= clean.length && TELLING.test(value)) {
       clean = replacedAsWord(clean, value);
     }
   }
-  return withoutLongParts(clean, body);
+  clean = withoutLongParts(clean, body);
+  return looked.length === whole.length ? clean : withoutCutPart(clean);
 }
 
 /** Whether the check digit is right. https://www.iso.org/standard/70484.html, annex B. */
@@ -61,8 +71,22 @@ function isLuhn(digits: string): boolean {
 function withoutWhole(text: string, body: string): string {
   const isWord = body.length < LONGEST_WORD && /^\p{L}+$/u.test(body);
   if (body.length < LONG_BODY || body.length > text.length || isWord) return text;
-  const escaped = JSON.stringify(body).slice(1, -1);
-  return text.replaceAll(body, IN_PLACE_OF_BODY).replaceAll(escaped, IN_PLACE_OF_BODY);
+  return replacedAll(replacedAll(text, body), JSON.stringify(body).slice(1, -1));
+}
+
+/** As `replaceAll`, which takes the product of both lengths for texts such as `aaa`, as long parts are compared at once. */
+function replacedAll(text: string, part: string): string {
+  const kept: string[] = [];
+  let at = 0;
+  let done = 0;
+  while (at + part.length <= text.length) {
+    if (text[at] === part[0] && text.slice(at, at + part.length) === part) {
+      kept.push(text.slice(done, at), IN_PLACE_OF_BODY);
+      at += part.length;
+      done = at;
+    } else at += 1;
+  }
+  return kept.join("") + text.slice(done);
 }
 
 /** The values in a body that is JSON, as texts; undefined for one that is not, or is too large to be taken apart. */
@@ -71,7 +95,7 @@ function valuesOf(body: string): Set<string> | undefined {
   try {
     const found = new Set<string>();
     // A number as it is written: 4711998.00 is not found by its value.
-    for (const one of body.matchAll(/(?<=[[:,]\s*)-?\d[\d.eE+-]*/g)) add(found, one[0]);
+    for (const one of body.matchAll(/[[:,]\s*(-?\d[\d.eE+-]*)/g)) add(found, one[1]!);
     addLeaves(found, JSON.parse(body));
     return found;
   } catch {
@@ -90,9 +114,38 @@ function addLeaves(found: Set<string>, value: unknown): void {
   }
 }
 
-function holdsWord(body: string, part: string): boolean {
-  const at = body.indexOf(part);
-  return at >= 0 && standsAlone(body, at, at + part.length);
+function withoutQuoted(text: string, body: string, values: Set<string> | undefined): string {
+  const told = values ?? quotedIn(new Set([...text.matchAll(QUOTED)].map(([, ...groups]) => quoteOf(groups))), body);
+  return text.replace(QUOTED, (found: string, ...groups: string[]) =>
+    told.has(quoteOf(groups)) ? `${found[0]}${IN_PLACE_OF_BODY}${found[0]}` : found,
+  );
+}
+
+function quoteOf(groups: (string | undefined)[]): string {
+  return groups[0] ?? groups[1] ?? groups[2] ?? "";
+}
+
+/** The quotes whose words all stand in the body, among the same text. One walk through the body finds them all. */
+function quotedIn(quotes: Set<string>, body: string): Set<string> {
+  const sought = [...quotes].map((quote) => ({ quote, pieces: [...piecesOf(quote)] })).filter(({ pieces }) => pieces.length > 0);
+  const wanted = new Set(sought.flatMap(({ pieces }) => pieces));
+  if (wanted.size === 0) return wanted;
+  const held = new Set<string>();
+  for (const piece of piecesOf(body, wanted)) if (wanted.has(piece)) held.add(piece);
+  return new Set(sought.filter(({ pieces }) => pieces.every((piece) => held.has(piece))).map(({ quote }) => quote));
+}
+
+/** Each word, or each that is wanted: alone, with the character on either side, and from the word before it on. */
+function* piecesOf(text: string, wanted?: Set<string>): Generator<string> {
+  let before: number | undefined;
+  for (const { 0: word, index: start } of text.matchAll(WORD)) {
+    const end = start + word.length;
+    if (!wanted || wanted.has(word)) {
+      yield* [word, text.slice(Math.max(0, start - 1), end), text.slice(start, end + 1)];
+      if (before !== undefined && end - before <= MAX_QUOTED) yield text.slice(before, end);
+    }
+    before = start;
+  }
 }
 
 function standsAlone(text: string, start: number, end: number): boolean {
@@ -115,23 +168,53 @@ function replacedAsWord(text: string, value: string): string {
 
 /** Without parts of the body that are long enough to be no accident, wherever they begin in it. */
 function withoutLongParts(text: string, body: string): string {
-  let clean = text;
+  const places = placesOf(text, body);
+  const kept: string[] = [];
   let at = 0;
-  while (at + WINDOW <= clean.length) {
-    const found = body.indexOf(clean.slice(at, at + WINDOW));
-    if (found < 0) {
-      at += WINDOW;
-      continue;
+  let done = 0;
+  while (at + WINDOW <= text.length) {
+    let [start, end] = [at, at];
+    for (const place of places.get(text.slice(at, at + WINDOW)) ?? []) {
+      const [first, last] = grown(text, body, at, place, at - done);
+      if (last - first > end - start) [start, end] = [first, last];
     }
-    let before = 0;
-    let after = 0;
-    while (before < Math.min(at, found) && clean[at - before - 1] === body[found - before - 1]) before += 1;
-    const longest = Math.min(clean.length - at, body.length - found);
-    while (after < longest && clean[at + after] === body[found + after]) after += 1;
-    if (before + after >= 2 * WINDOW) {
-      clean = clean.slice(0, at - before) + IN_PLACE_OF_BODY + clean.slice(at + after);
-      at = at - before + IN_PLACE_OF_BODY.length;
-    } else at += WINDOW;
+    if (end - start >= 2 * WINDOW) {
+      kept.push(text.slice(done, start), IN_PLACE_OF_BODY);
+      at = end;
+      done = end;
+    } else at += 1;
   }
-  return clean;
+  return kept.join("") + text.slice(done);
+}
+
+/** Where the body has parts of the text. It is cut into windows, as any part as long as two of them has a whole one. */
+function placesOf(text: string, body: string): Map<string, number[]> {
+  const places = new Map<string, number[]>();
+  if (text.length < 2 * WINDOW) return places;
+  const wanted = new Set<string>();
+  for (let at = 0; at + WINDOW <= text.length; at += 1) wanted.add(text.slice(at, at + WINDOW));
+  for (let at = 0; at + WINDOW <= body.length; at += WINDOW) {
+    const part = body.slice(at, at + WINDOW);
+    if (!wanted.has(part)) continue;
+    const found = places.get(part) ?? [];
+    if (found.length < MAX_PLACES) places.set(part, [...found, at]);
+  }
+  return places;
+}
+
+/** Start and end, in `text`, of the part that it shares with `body` at `place`; it begins at most `room` before `at`. */
+function grown(text: string, body: string, at: number, place: number, room: number): [number, number] {
+  let before = 0;
+  let after = WINDOW;
+  const first = Math.min(room, place);
+  while (before < first && text[at - before - 1] === body[place - before - 1]) before += 1;
+  const longest = Math.min(text.length - at, body.length - place);
+  while (after < longest && text[at + after] === body[place + after]) after += 1;
+  return [at - before, at + after];
+}
+
+/** Without the end, which may be a part of the body that is too short to be found because it was cut in two. */
+function withoutCutPart(text: string): string {
+  const marked = text.lastIndexOf(IN_PLACE_OF_BODY) + IN_PLACE_OF_BODY.length;
+  return text.slice(0, Math.max(marked, text.length - 2 * WINDOW));
 }

@@ -4,9 +4,9 @@ import { test } from "node:test";
 
 import { processPartialResponse, SqsFifoPartialProcessorAsync } from "@aws-lambda-powertools/batch";
 
-import { frameOf, tracebackOf } from "../dist/failure.js";
+import { firstLineOf, frameOf, tracebackOf } from "../dist/failure.js";
 import { handlerOf, PermanentError, Reporter, RetryableError } from "../dist/index.js";
-import { retryAfterOf } from "../dist/errors.js";
+import { isPermanent, retryAfterOf } from "../dist/errors.js";
 import { reportingFifoProcessor, reportingProcessor } from "../dist/powertools.js";
 import { SilentError, Wire } from "../dist/wire.js";
 
@@ -222,6 +222,46 @@ test("an error that names a time says when to try again", () => {
   assert.equal(retryAfterOf(new RetryableError("some day", { after: NaN }), now), undefined);
   assert.equal(retryAfterOf(new Error("x"), now), undefined);
 });
+
+test("an error that is in many groups is looked at once", () => {
+  let asked = 0;
+  const asking = Object.defineProperty(new Error("x"), "retryAfter", { get: () => void (asked += 1) });
+  const nested = (error) => Array.from({ length: 4 }).reduce((one) => new AggregateError(Array(60).fill(one)), error);
+  const itself = new AggregateError([], "itself");
+  itself.errors.push(...Array(100_000).fill(itself), new RetryableError("later", { after: 9 }));
+
+  assert.equal(retryAfterOf(nested(asking), new Date()), undefined);
+  assert.equal(asked, 1);
+  assert.equal(retryAfterOf(itself, new Date()), 9);
+  assert.equal(isPermanent(itself, "a body"), false);
+  assert.equal(isPermanent(nested(new PermanentError("no")), "a body"), true);
+  assert.equal(isPermanent(new AggregateError([nested(new PermanentError("no")), new Error("down")]), "a body"), false);
+  itself.errors = [itself];
+  assert.equal(isPermanent(itself, "a body"), false);
+});
+
+const MIB = 1_048_576;
+const NUMBERS = Array.from({ length: 8_000 }, (_, at) => `${at}.`).join("");
+const ITEMS = Array.from({ length: 1_000 }, (_, at) => `{"id": ${at}, "price": "${at}.5 EUR"}, `).join("");
+const ERRORS = Array.from({ length: 10_000 }, (_, at) => `items.${at}.price\n  not a number [input_value='${at}.5 EUR']\n`).join("");
+
+for (const [name, message, body, told] of [
+  ["that are alike", "ab".repeat(MIB / 2), "a".repeat(MIB), "ab".repeat(150)],
+  ["that differ in the first character", "a".repeat(MIB), `b${"a".repeat(MIB - 1_000)}`, "[body]"],
+  ["that differ in the last character", "a".repeat(MIB), `${"a".repeat(MIB - 1_000)}b`, "[body]"],
+  ["with quotes of another text", "'aa' ".repeat(MIB / 5), "b".repeat(MIB), "'aa' ".repeat(60)],
+  ["with quotes", "'aa' ".repeat(MIB / 5), "aa ".repeat(MIB / 3), `${"'[body]' ".repeat(33)}'[b`],
+  ["of which one quotes the other", `bad: ${"x y ".repeat(MIB / 4)}!`, "x y ".repeat(MIB / 4), "bad: [body]!"],
+  ["of which one names each item of the other", `10000 errors in 'order 7'\n${ERRORS}`, ITEMS.repeat(30), "10000 errors in 'order 7'"],
+  ["of blanks", "no 'order' 4711", `a b${" ".repeat(MIB)}c d`, "no 'order' 4711"],
+  ["of JSON's blanks", "order 47119981 unknown", `{"id":${" ".repeat(65_000)}47119981}`, "order [body] unknown"],
+  ["of which one quotes most of the other", `cut: ${NUMBERS.slice(5, -5)} end`, NUMBERS, "cut: [body]"],
+  ["of which one is cut within a part", `cut: ${NUMBERS.slice(0, 7_980)}# ${NUMBERS.slice(9_000, 9_500)}`, NUMBERS, "cut: [body]"],
+]) {
+  test(`what is told of long messages and long bodies ${name}`, () => {
+    assert.equal(firstLineOf(message, body), told.trimEnd());
+  });
+}
 
 test("a team may change or drop what is reported, and its fault tells no text", async () => {
   const beforeSend = (outcome) => {
