@@ -73,7 +73,7 @@ MAX_ERROR_CLASS = 200
 MAX_FIRST_LINE = 300
 MAX_TRACEBACK = 4096
 
-#: How many characters of a message to look at: enough to find a whole secret that begins in the first line.
+#: How many characters of a message or a line of code to look at: enough for a secret that begins in the first line.
 _LOOKED_AT = 2_000
 #: How many frames nearest to the error, and how many errors behind it: more costs time and would be cut off.
 _FRAMES = 20
@@ -166,7 +166,7 @@ def _places(error: BaseException) -> str:
 
 
 def _code(frame: traceback.FrameSummary) -> str:
-    return linecache.getline(frame.filename, frame.lineno or 0).strip()
+    return linecache.getline(frame.filename, frame.lineno or 0).strip()[:_LOOKED_AT]
 
 
 def _frames(error: BaseException) -> Iterator[Frame]:

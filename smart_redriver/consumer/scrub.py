@@ -20,7 +20,7 @@ from typing import Any
 class SecretRule:
     """One kind of secret. The first group of `pattern` stays; the second is the secret.
 
-    `is_prose` marks a rule for messages only: it would find a secret in a line of code such as `token = read()`.
+    `is_prose` marks a rule for messages and literals: in code, it would take `token = read()` for a secret.
     """
 
     pattern: re.Pattern[str]
@@ -53,6 +53,8 @@ _GIVEN: dict[str, Any] = json.loads(
 SECRETS = tuple(_secret_rule(one) for one in _GIVEN["secrets"])
 CARD = re.compile(_GIVEN["card"], re.ASCII)
 CARD_ISSUER = re.compile(_GIVEN["card_issuer"], re.ASCII)
+#: A text in a line of code.
+LITERAL = re.compile(_GIVEN["literal"], re.ASCII)
 #: A quoted part of a message, in one of three groups.
 QUOTED = re.compile(_GIVEN["quoted"], re.ASCII)
 #: A value of a body that contains one of these is more than ordinary words.
@@ -88,10 +90,16 @@ _WORD = re.compile(r"[^\W_]+")
 
 def without_secrets(text: str, *, is_code: bool = False) -> str:
     """`text` with marks instead of secrets and card numbers. In a line of code, only literals are secrets."""
+    if is_code:
+        text = LITERAL.sub(lambda found: _literal_without_secrets(found[0]), text)
     for rule in SECRETS:
         if not (is_code and rule.is_prose):
             text = rule.pattern.sub(partial(_hidden, rule), text)
     return CARD.sub(_card_hidden, text)
+
+
+def _literal_without_secrets(literal: str) -> str:
+    return f"{literal[0]}{without_secrets(literal[1:-1])}{literal[-1]}"
 
 
 def without_body(text: str, body: str) -> str:

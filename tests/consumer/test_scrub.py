@@ -61,6 +61,13 @@ def test_a_line_of_code_is_no_secret_and_a_literal_in_it_is() -> None:
     )
 
 
+@pytest.mark.parametrize("text", [one for one in TEXTS["harmless"] if not set(one) & set("\"'`\\")])
+def test_a_harmless_text_in_a_line_of_code_is_not_changed(text: str) -> None:
+    line = f'raise Failed("{text}", token)'
+
+    assert without_secrets(line, is_code=True) == line
+
+
 def test_a_secret_at_the_end_of_the_first_line_is_not_cut_into_one_that_nobody_knows() -> None:
     key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0a1B2c3D4e5F6g7H8"
     error = ValueError("x" * 290 + " " + key)

@@ -6,7 +6,7 @@ export interface SecretRule {
   pattern: RegExp;
   onlyIf?: RegExp;
   unless?: RegExp;
-  /** For messages; a line of code such as `token = read()` is no secret. */
+  /** For messages and literals; a line of code such as `token = read()` is no secret. */
   isProse: boolean;
 }
 
@@ -28,6 +28,8 @@ const secretRule = (given: GivenRule): SecretRule => ({
 export const SECRETS = GIVEN.secrets.map(secretRule);
 export const CARD = new RegExp(GIVEN.card, "g");
 export const CARD_ISSUER = new RegExp(GIVEN.card_issuer);
+/** A text in a line of code. */
+export const LITERAL = new RegExp(GIVEN.literal, "g");
 /** A quoted part of a message, in one of three groups. */
 export const QUOTED = new RegExp(GIVEN.quoted, "g");
 /** A value of a body that has one of these says more than its words do. */

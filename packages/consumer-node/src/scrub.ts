@@ -1,6 +1,6 @@
 /** Takes secrets, card numbers and parts of bodies out of texts before they leave the consumer. */
 import { cut } from "./cause.js";
-import { CARD, CARD_ISSUER, QUOTED, SECRETS, TELLING } from "./rules.js";
+import { CARD, CARD_ISSUER, LITERAL, QUOTED, SECRETS, TELLING } from "./rules.js";
 
 const IN_PLACE_OF_SECRET = "[secret]";
 const IN_PLACE_OF_CARD = "[card]";
@@ -25,7 +25,7 @@ const WORD = /[\p{L}\p{N}]+/gu;
 
 /** `text` with marks in the place of secrets and card numbers. In a line of code only literals are secrets. */
 export function withoutSecrets(text: string, isCode = false): string {
-  let clean = text;
+  let clean = isCode ? text.replace(LITERAL, (one) => `${one[0]}${withoutSecrets(one.slice(1, -1))}${one.at(-1)}`) : text;
   for (const rule of SECRETS) {
     if (isCode && rule.isProse) continue;
     clean = clean.replace(rule.pattern, (found: string, kept: string, secret: string) =>
