@@ -90,6 +90,13 @@ def test_the_kits_have_the_re_drivers_version(built: tuple[Path, Path]) -> None:
     assert built[0].name.split("-")[1] == node["version"] == __version__
 
 
+def test_the_oldest_boto3_that_it_takes_knows_all_that_it_asks_of_sqs() -> None:
+    """1.34.101 is the first with `MessageSystemAttributeNames`, which a poller's receive needs."""
+    wanted = tomllib.loads((FOLDER / "pyproject.toml").read_text())["project"]["dependencies"]
+
+    assert wanted == ["boto3>=1.34.101"]
+
+
 def test_it_reports_from_an_environment_with_boto3_and_nothing_else(
     installed: Environment, tmp_path: Path
 ) -> None:
