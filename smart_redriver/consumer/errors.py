@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copyreg
 import json
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -20,7 +21,11 @@ class RetryableError(Exception):
 
     def __init__(self, *args: object, after: float) -> None:
         super().__init__(*args)
-        self.after = after
+        self.after = float(after)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Python's own calls `__init__` without `after`, and an error that can't be unpickled breaks a process pool.
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 #: An error's class, or its name as `top package.class` to avoid an import.
@@ -34,6 +39,19 @@ PERMANENT: tuple[ErrorKind, ...] = (
     "pydantic.ValidationError",
     "pydantic_core.ValidationError",  # where version 2 of pydantic has it
 )
+
+
+def checked_kinds(kinds: Iterable[ErrorKind]) -> tuple[ErrorKind, ...]:
+    """The kinds as a tuple. Raises TypeError for one kind without a tuple, and for anything that is no kind."""
+    if isinstance(kinds, str | type):
+        raise TypeError(f"permanent={kinds!r}: give a tuple of errors, also for one")
+    checked = tuple(kinds)
+    for kind in checked:
+        is_class = isinstance(kind, type) and issubclass(kind, BaseException)
+        if not is_class and not isinstance(kind, str):
+            raise TypeError(f"permanent: {kind!r} is neither an error's class nor a name")
+    return checked
+
 
 #: This many bytes or fewer may be in a body by chance.
 _BY_CHANCE = 4

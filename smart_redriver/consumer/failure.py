@@ -194,5 +194,5 @@ def class_of(error: BaseException) -> str:
 def _message_of(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # the __str__ of an unknown class
+    except (Exception, SystemExit):  # the __str__ of an unknown class
         return ""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from inspect import iscoroutinefunction
 from time import monotonic, time
 from types import TracebackType
 from typing import Any, Self
@@ -26,7 +27,13 @@ from smart_redriver.consumer.delivery import (
     is_carrying_metadata,
     received,
 )
-from smart_redriver.consumer.errors import PERMANENT, ErrorKind, is_permanent, retry_after_of
+from smart_redriver.consumer.errors import (
+    PERMANENT,
+    ErrorKind,
+    checked_kinds,
+    is_permanent,
+    retry_after_of,
+)
 from smart_redriver.consumer.failure import Failure, class_of, failure_of, traceback_of
 from smart_redriver.consumer.quick_sqs import DEADLINE, Wire, quick_client
 from smart_redriver.consumer.report import (
@@ -89,7 +96,9 @@ class Reporter:
         class_names_only: bool = False,
         client: Any = None,
     ) -> None:
-        self.permanent = permanent
+        if iscoroutinefunction(before_send):
+            raise TypeError("before_send can't be async: nothing awaits it")
+        self.permanent = checked_kinds(permanent)
         self.class_names_only = class_names_only
         self._before_send = before_send
         self._parking_lot_url = parking_lot_url
@@ -210,9 +219,11 @@ class Reporter:
     def _to_send(self, outcome: Outcome) -> Outcome | None:
         if self._before_send is None:
             return outcome
+        # A team's own code: without its result, texts may contain what it should remove. It must not end the consumer
+        # by SystemExit. Elsewhere that passes, because a handler of SIGTERM raises it while the kit waits for a call.
         try:
-            return self._before_send(dict(outcome))
-        except Exception as fault:  # a team's own code: texts may contain what it should remove
+            return _checked(self._before_send(dict(outcome)))
+        except (Exception, SystemExit) as fault:
             _log.warning("%s: before_send: %s", NOT_REPORTED, _told(fault))
             texts = ("first_line", "traceback", "cause")
             return {name: value for name, value in outcome.items() if name not in texts}
@@ -470,12 +481,19 @@ def _logged(event: str) -> Iterator[None]:
         _log.warning("%s: %s", event, _told(fault))
 
 
+def _checked(outcome: Outcome | None) -> Outcome | None:
+    """What `before_send` returned. Raises TypeError if it is no outcome."""
+    if outcome is not None and not isinstance(outcome, dict):
+        raise TypeError("before_send returned no outcome")
+    return outcome
+
+
 def _client_or_none() -> Any:
     with _logged(SWITCHED_OFF):
         return quick_client()
     return None
 
 
-def _told(fault: Exception) -> str:
+def _told(fault: BaseException) -> str:
     """AWS's own message. For other errors only the class name, because their text can quote the request."""
     return str(fault) if isinstance(fault, ClientError) else type(fault).__name__

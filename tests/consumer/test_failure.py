@@ -118,10 +118,13 @@ def test_an_error_that_causes_itself_is_told() -> None:
     assert told(one).traceback.endswith("OutOfStock: one")
 
 
-def test_an_error_that_can_not_be_printed_is_told_by_its_class() -> None:
+@pytest.mark.parametrize("fault", [RuntimeError, SystemExit])
+def test_an_error_that_can_not_be_printed_is_told_by_its_class(
+    fault: type[BaseException],
+) -> None:
     class Shy(Exception):  # noqa: N818
         def __str__(self) -> str:
-            raise RuntimeError
+            raise fault
 
     failure = told(Shy())
 

@@ -284,6 +284,18 @@ def test_a_consumer_says_itself_what_is_permanent(scene: Scene) -> None:
     assert len(scene.receive(LOT)) == 2
 
 
+@pytest.mark.parametrize("given", [PermanentError, "marshmallow.ValidationError"], ids=str)
+def test_one_permanent_error_without_its_tuple_is_refused_where_it_is_given(given: Any) -> None:
+    with pytest.raises(TypeError, match=r"^permanent=.*: give a tuple of errors, also for one$"):
+        Reporter(permanent=given)
+
+
+@pytest.mark.parametrize("given", [dict, PermanentError(), None], ids=str)
+def test_a_permanent_error_that_is_none_is_refused_where_it_is_given(given: Any) -> None:
+    with pytest.raises(TypeError, match="is neither an error's class nor a name"):
+        Reporter(permanent=(PermanentError, given))
+
+
 def test_a_batch_of_permanent_failures_is_parked_message_by_message(scene: Scene) -> None:
     messages = [scene.message(f"body {n}") for n in range(10)]
     Random(1).shuffle(messages)

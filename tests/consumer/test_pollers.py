@@ -1,10 +1,15 @@
 """The context managers for pollers: what is reported of a message, and that nothing of it disturbs the poller."""
 
 import asyncio
+import copy
 import json
 import logging
+import pickle
+import sys
 from asyncio import CancelledError
+from collections.abc import Callable
 from dataclasses import asdict
+from datetime import timedelta
 from math import inf, nan
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +20,7 @@ from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutE
 from fakes.faults import Wire, nth, on, refuse
 from smart_redriver.consumer import PermanentError, Reporter, RetryableError
 from smart_redriver.consumer import reporter as reporter_module
+from smart_redriver.consumer.quick_sqs import SilentError
 from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, metadata_attribute
 from smart_redriver.engine.reports.outcomes import Consumer, DeliveryOutcome, Result
 from tests.consumer.scene import (
@@ -496,6 +502,82 @@ def test_where_a_teams_own_change_fails_no_text_is_reported(scene: Scene) -> Non
 
     [outcome] = scene.outcomes()
     assert (outcome.error_class, outcome.first_line, outcome.traceback) == ("OSError", None, None)
+
+
+@pytest.mark.parametrize(
+    "before_send", [lambda _: sys.exit(1), lambda outcome: [outcome]], ids=["exit", "no outcome"]
+)
+def test_no_change_by_a_team_ends_its_consumer_or_spoils_the_report(
+    scene: Scene, caplog: pytest.LogCaptureFixture, before_send: Any
+) -> None:
+    with pytest.raises(OSError, match="down"):
+        work(scene.reporter(before_send=before_send), scene.message(), OSError("down"))
+
+    [outcome] = scene.outcomes()
+    assert (outcome.error_class, outcome.first_line) == ("OSError", None)
+    assert [line.rpartition(": ")[0] for line in caplog.messages] == [
+        "outcomes.not_reported: before_send"
+    ]
+
+
+def test_a_change_that_would_have_to_be_awaited_is_refused_where_it_is_given() -> None:
+    async def before_send(outcome: dict[str, Any]) -> dict[str, Any]:
+        return outcome
+
+    with pytest.raises(TypeError, match="before_send can't be async"):
+        Reporter(before_send=before_send)  # type: ignore[arg-type]
+
+
+def test_an_end_from_outside_while_the_kit_waits_for_a_call_ends_the_consumer(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a handler of SIGTERM that calls `sys.exit`."""
+    reporter = scene.reporter()
+    monkeypatch.setattr(reporter, "call", lambda _: sys.exit(0))
+
+    with pytest.raises(SystemExit):
+        work(reporter, scene.message(), OSError("down"))
+
+
+class BusyError(RetryableError):
+    """As a team may write it: with arguments of its own."""
+
+    def __init__(self, service: str) -> None:
+        super().__init__(f"{service} is busy", after=5)
+        self.service = service
+
+
+def pickled(error: Exception) -> Exception:
+    again: Exception = pickle.loads(pickle.dumps(error))
+    return again
+
+
+@pytest.mark.parametrize("copied", [pickled, copy.copy, copy.deepcopy])
+@pytest.mark.parametrize(
+    "error",
+    [
+        PermanentError("no", 7),
+        RetryableError("busy", 7, after=5),
+        BusyError("billing"),
+        SilentError(),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_the_errors_of_the_kit_come_out_of_a_process_pool_as_they_were(
+    error: Exception, copied: Callable[[Exception], Exception]
+) -> None:
+    error.add_note("order 7")
+
+    again = copied(error)
+
+    assert type(again) is type(error)
+    assert (again.args, vars(again)) == (error.args, vars(error))
+
+
+@pytest.mark.parametrize("after", [None, "soon", timedelta(seconds=5)], ids=str)
+def test_a_time_that_is_no_number_is_refused_where_it_is_given(after: Any) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        RetryableError("busy", after=after)
 
 
 def test_a_team_may_report_names_of_classes_only(scene: Scene) -> None:
