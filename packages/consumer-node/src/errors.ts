@@ -11,6 +11,7 @@ export class RetryableError extends Error {
   readonly after: number;
 
   constructor(message: string, options: ErrorOptions & { after: number }) {
+    if (typeof options?.after !== "number") throw new TypeError("RetryableError needs { after: seconds } behind its message");
     super(message, options);
     this.after = options.after;
   }
@@ -19,20 +20,27 @@ export class RetryableError extends Error {
 /** An error's class, or its name where naming it must not import it. */
 export type ErrorKind = string | (abstract new (...given: never[]) => unknown);
 
-/** What is permanent unless a consumer says otherwise. A SyntaxError counts where the body itself is no JSON. */
+/** What is permanent unless a consumer says otherwise. A SyntaxError counts where `JSON.parse` throws the same of the body. */
 export const PERMANENT: readonly ErrorKind[] = [PermanentError, SyntaxError, "ZodError", "ValidationError"];
+
+/** Throws a TypeError for one kind without an array, and for anything that is no kind. */
+export function checkKinds(kinds: readonly ErrorKind[]): void {
+  if (!Array.isArray(kinds)) throw new TypeError("permanent: give an array of errors, also for one");
+  const wrong = kinds.findIndex((kind) => typeof kind !== "string" && typeof kind !== "function");
+  if (wrong >= 0) throw new TypeError(`permanent[${wrong}] is neither an error's class nor a name`);
+}
 
 const MAX_RETRY_AFTER = 43_200;
 const CAUSES = 5;
 
 /** Whether no retry can heal `error`; of a group of errors, none that is in it. It looks at each error once. */
 export function isPermanent(error: unknown, body: string, kinds: readonly ErrorKind[] = PERMANENT): boolean {
-  let bodyIsJson: boolean | undefined;
+  let ofBody: string | undefined | null = null; // not parsed yet
   let hasOne = false;
   const met = new Set([error]);
   for (const one of met) {
     // What is no JSON may as well be the answer of a service that is down, and that heals.
-    const isOfService = one instanceof SyntaxError && (bodyIsJson ??= isJson(body));
+    const isOfService = one instanceof SyntaxError && one.message !== (ofBody === null ? (ofBody = messageOfParsing(body)) : ofBody);
     if (!isOfService && kinds.some((kind) => (typeof kind === "string" ? namesOf(one).includes(kind) : one instanceof kind))) {
       hasOne = true;
       continue;
@@ -94,12 +102,13 @@ function headerIn(headers: unknown): unknown {
   return found?.[1];
 }
 
-function isJson(body: string): boolean {
+/** The message of the error that `JSON.parse` throws of the body, which quotes it; undefined where the body is JSON. */
+function messageOfParsing(body: string): string | undefined {
   try {
     JSON.parse(body);
-    return true;
-  } catch {
-    return false;
+    return undefined;
+  } catch (error) {
+    return (error as SyntaxError).message;
   }
 }
 

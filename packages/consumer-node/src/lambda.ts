@@ -16,8 +16,8 @@ export interface Context {
  * (`ReportBatchItemFailures`). Of a FIFO queue it works on one after another, and on none behind a failure of its group.
  */
 export function handlerOf<Record extends LambdaRecord>(work: (record: Record) => unknown, reporter = Reporter.fromEnv()) {
-  return async (event: { Records: Record[] }, context: Context = {}) => {
-    const batch = reporter.batch(() => context.getRemainingTimeInMillis!() >= LONGEST_CALL_MILLIS);
+  return async (event: { Records: Record[] }, context?: Context | null) => {
+    const batch = reporter.batch(() => context!.getRemainingTimeInMillis!() >= LONGEST_CALL_MILLIS);
     const failed = new Set<Record>();
     const one = async (record: Record) => {
       try {
@@ -35,7 +35,7 @@ export function handlerOf<Record extends LambdaRecord>(work: (record: Record) =>
         else await one(record);
       }
     } else await Promise.all(event.Records.map(one));
-    await batch.send(context.awsRequestId);
+    await batch.send(context?.awsRequestId);
     return { batchItemFailures: [...failed].map((record) => ({ itemIdentifier: record.messageId })) };
   };
 }

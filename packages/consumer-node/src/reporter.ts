@@ -4,8 +4,10 @@
  * It never makes its consumer fail, nor wait for more than two seconds a batch: one for the report, one for all that is
  * parked. What can't be reported is logged, and what can't be parked fails like any other message.
  */
+import { types } from "node:util";
+
 import { type Delivery, deliveryOf, isCarryingTrail, type Message } from "./delivery.js";
-import { type ErrorKind, isPermanent, PERMANENT, retryAfterOf } from "./errors.js";
+import { checkKinds, type ErrorKind, isPermanent, PERMANENT, retryAfterOf } from "./errors.js";
 import { type Failure, failureOf, tracebackOf } from "./failure.js";
 import { parkingRequest, type SendRequest } from "./parking.js";
 import { type Consumer, type Outcome, outcomeOf, reports } from "./report.js";
@@ -52,10 +54,19 @@ export class Reporter {
   readonly #recoveredAt = new Map<string, number>();
 
   constructor(options: Options = {}) {
+    if (types.isAsyncFunction(options.beforeSend)) throw new TypeError("beforeSend can't be async: nothing awaits it");
+    checkKinds(options.permanent ?? PERMANENT);
     this.options = options;
     this.deadline = options.deadline ?? DEADLINE;
     this.now = options.now ?? (() => performance.now());
-    this.log = options.log ?? ((line) => console.warn(line));
+    const log = options.log ?? ((line: string) => console.warn(line));
+    this.log = async (line) => {
+      try {
+        await log(line);
+      } catch {
+        // A log that fails is no reason for its consumer to fail.
+      }
+    };
     const client = options.client ?? (options.outcomeQueueUrl || options.parkingLotUrl ? this.#quickClient() : undefined);
     this.#wire = client && new Wire(client, this.deadline, this.now);
   }
@@ -140,7 +151,10 @@ export class Reporter {
     const { beforeSend } = this.options;
     if (!beforeSend) return outcome;
     try {
-      return beforeSend({ ...outcome });
+      const told: unknown = beforeSend({ ...outcome }) ?? undefined;
+      if (told instanceof Promise) told.catch(() => {}); // it may fail unheard
+      if (told !== undefined && (typeof told !== "object" || told instanceof Promise)) throw new TypeError("no outcome");
+      return told as Outcome | undefined;
     } catch (fault) {
       // A team's own code: what it was to take out may be in the texts.
       this.log(`${NOT_REPORTED}: beforeSend: ${nameOf(fault)}`);

@@ -203,11 +203,56 @@ test("frames are read with and without a function", () => {
 
 test("a SyntaxError is permanent where the body itself is no JSON", async () => {
   const { reporter, outcomes } = scene();
-  for (const body of ["{", "{}"]) {
-    await reporter.message({ MessageId: body, Body: body }, "orders", () => JSON.parse("<h1>")).catch(() => {});
+  for (const [body, parsed] of [["{", "{"], ["<h1>", "<h1>"], ["{}", "<h1>"]]) {
+    await reporter.message({ MessageId: body, Body: body, Attributes: {} }, "orders", () => JSON.parse(parsed)).catch(() => {});
   }
 
-  assert.deepEqual(outcomes().map((one) => one.result), ["permanent", "failed"]);
+  assert.deepEqual(outcomes().map((one) => one.result), ["permanent", "permanent", "failed"]);
+});
+
+for (const answer of ["<html>502 Bad Gateway</html>", "", "order-18"]) {
+  test(`an answer that is no JSON is not the fault of a message in plain text: ${answer || "nothing"}`, async () => {
+    const { reporter, outcomes, to } = scene();
+
+    await handlerOf(() => new Response(answer).json(), reporter)({ Records: [record("order-17")] });
+
+    assert.deepEqual(to(), ["outcomes"]);
+    assert.deepEqual(outcomes().map((one) => [one.result, one.permanent]), [["failed", undefined]]);
+  });
+}
+
+test("what is given as permanent is checked where it is given", () => {
+  for (const permanent of [PermanentError, "ZodError", {}]) {
+    assert.throws(() => new Reporter({ permanent }), { name: "TypeError", message: /^permanent: give an array of errors/ });
+  }
+  assert.throws(() => new Reporter({ permanent: ["ZodError", undefined] }), { message: /^permanent\[1\] is neither/ });
+  assert.ok(new Reporter({ permanent: [PermanentError, "ZodError"] }));
+});
+
+test("a time to try again that is no number is refused where it is given", () => {
+  for (const given of [120, undefined, {}, { after: "120" }]) {
+    assert.throws(() => new RetryableError("busy", given), { name: "TypeError", message: /needs { after: seconds }/ });
+  }
+});
+
+for (const [name, log] of [
+  ["throws", () => { throw new Error("disk full"); }],
+  ["rejects", async () => { throw new Error("disk full"); }],
+]) {
+  test(`a log that ${name} does not make a batch fail as a whole`, async () => {
+    const { reporter } = scene({ log });
+
+    assert.deepEqual(await handlerOf(work, reporter)({ Records: RECORDS }), EXPECTED);
+    await new Promise(setImmediate); // a rejection that nobody handles would end the process by now
+  });
+}
+
+test("a context that is null does not make a batch fail as a whole", async () => {
+  const { reporter, outcomes } = scene();
+
+  assert.deepEqual(await handlerOf(work, reporter)({ Records: RECORDS }, null), EXPECTED);
+
+  assert.equal(outcomes().length, 3);
 });
 
 test("an error that names a time says when to try again", () => {
@@ -279,6 +324,26 @@ test("a team may change or drop what is reported, and its fault tells no text", 
     ["throw", undefined, undefined],
   ]);
 });
+
+test("a change that would have to be awaited is refused where it is given", () => {
+  assert.throws(() => new Reporter({ beforeSend: async (outcome) => outcome }), { name: "TypeError", message: /can't be async/ });
+});
+
+for (const [name, beforeSend] of [
+  ["a promise", (outcome) => Promise.resolve(outcome)],
+  ["a promise that fails", () => Promise.reject(new Error("a secret"))],
+  ["a text", () => "down"],
+]) {
+  test(`a team's change that returns ${name} is a fault, and tells no text`, async () => {
+    const lines = [];
+    const { reporter, outcomes } = scene({ beforeSend, log: (line) => lines.push(line) });
+
+    await assert.rejects(reporter.message({ MessageId: "m", Body: "x" }, "orders", () => work({ body: "down" })));
+
+    assert.deepEqual(outcomes().map((one) => [one.message_id, one.error_class, one.first_line]), [["m", "Error", undefined]]);
+    assert.deepEqual(lines, ["outcomes.not_reported: beforeSend: TypeError"]);
+  });
+}
 
 test("a call that hangs is given up, and after it there is silence for half a minute", async () => {
   let now = 1_000;
