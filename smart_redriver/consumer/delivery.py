@@ -57,6 +57,7 @@ class Delivery:
     """One message from the queue with this name, with its attributes as boto3 takes them.
 
     `metadata` is None if the message was not redriven, or if it carries metadata of another queue's message.
+    `is_whole` is false if its poller did not ask for attributes, so that they are missing here.
     """
 
     queue: str
@@ -65,6 +66,7 @@ class Delivery:
     attributes: Mapping[str, Attribute]
     system: Mapping[str, str]
     metadata: RedriveMetadata | None
+    is_whole: bool
 
     @property
     def original_id(self) -> str:
@@ -123,14 +125,16 @@ def delivery_of(message: Message, queue: str | None = None) -> Delivery:
     else:
         given = message.get("MessageAttributes") or {}
         attributes = {key: _sendable(value) for key, value in given.items()}
+    system = message.get("attributes" if is_record else "Attributes")
     metadata = _metadata(attributes.get(METADATA_ATTRIBUTE, {}).get("StringValue"))
     return Delivery(
         queue=name,
         message_id=_id(message),
         body=message["body" if is_record else "Body"],
         attributes=attributes,
-        system=message.get("attributes" if is_record else "Attributes") or {},
+        system=system or {},
         metadata=metadata if metadata and metadata.queue == name else None,
+        is_whole=is_record or system is not None,
     )
 
 

@@ -56,6 +56,12 @@ PARKED = "message.parked"
 NOT_PARKED = "message.not_parked"
 SWITCHED_OFF = "outcomes.switched_off"
 
+#: A copy of a message that was received otherwise would lose its attributes and its group.
+_STRIPPED = (
+    'received without attributes; receive_message needs MessageAttributeNames=["All"] and '
+    'MessageSystemAttributeNames=["All"]'
+)
+
 #: Tracebacks in one batch, one for each cause: the report is then billed as one request of 64 KB.
 _MAX_TRACEBACKS = 10
 #: Seconds between reports of recoveries: a consumer that fails now and then recovers again and again.
@@ -184,8 +190,11 @@ class Reporter:
         self._failing.update(one["queue"] for one in outcomes if _is_failure(one))
 
     def parking_requests(self, delivery: Delivery, failure: Failure) -> list[dict[str, Any]]:
-        """The requests that park the message; none without a parking lot."""
+        """The requests that park the message; none without a parking lot or without the message's attributes."""
         if not self._parking_lot_url:
+            return []
+        if not delivery.is_whole:
+            _log.warning("%s: %s: %s", NOT_PARKED, delivery.message_id, _STRIPPED)
             return []
         now = datetime.fromtimestamp(time(), UTC)
         return [parking_request(self._parking_lot_url, delivery, failure, now)]

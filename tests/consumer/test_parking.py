@@ -296,6 +296,39 @@ def test_a_permanent_error_that_is_none_is_refused_where_it_is_given(given: Any)
         Reporter(permanent=(PermanentError, given))
 
 
+@pytest.mark.parametrize("has_attributes", [True, False])
+def test_a_message_received_without_its_attributes_is_not_parked_without_them(
+    scene: Scene, caplog: pytest.LogCaptureFixture, has_attributes: bool
+) -> None:
+    """Its parked copy would have no attributes and no group, and its poller would delete the original."""
+    message = scene.message(attributes=ATTRIBUTES if has_attributes else {}, MessageGroupId="7")
+    message.pop("MessageAttributes", None)
+    del message["Attributes"]
+
+    with pytest.raises(PermanentError):
+        give_up(scene.reporter(), message)
+
+    assert scene.calls == [OUTCOMES]
+    [outcome] = scene.outcomes()
+    assert (outcome.result, outcome.permanent, outcome.parked_id) == (Result.FAILED, True, None)
+    assert caplog.messages == [
+        f"message.not_parked: {message['MessageId']}: received without attributes; receive_message "
+        'needs MessageAttributeNames=["All"] and MessageSystemAttributeNames=["All"]'
+    ]
+
+
+def test_a_message_without_attributes_is_no_fault_where_there_is_no_parking_lot(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    message = scene.message()
+    del message["Attributes"]
+
+    with pytest.raises(PermanentError):
+        give_up(scene.reporter(parking_lot_url=""), message)
+
+    assert caplog.messages == []
+
+
 def test_a_batch_of_permanent_failures_is_parked_message_by_message(scene: Scene) -> None:
     messages = [scene.message(f"body {n}") for n in range(10)]
     Random(1).shuffle(messages)

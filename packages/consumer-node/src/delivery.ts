@@ -37,7 +37,10 @@ export interface Trail {
   gen: number;
 }
 
-/** One message from the queue of this name. `trail` is undefined where it was not redriven, or carries another's. */
+/**
+ * One message from the queue of this name. `trail` is undefined where it was not redriven, or carries another's.
+ * `isWhole` is false where its poller did not ask for attributes, so that they are missing here.
+ */
 export interface Delivery {
   queue: string;
   messageId: string;
@@ -45,6 +48,7 @@ export interface Delivery {
   attributes: Record<string, Attribute>;
   system: Partial<Record<string, string>>;
   trail: Trail | undefined;
+  isWhole: boolean;
 }
 
 export const TRAIL_ATTRIBUTE = "RedriveTrail";
@@ -72,14 +76,16 @@ export function deliveryOf(message: Message, queue?: string): Delivery {
   const isRecord = "messageId" in message;
   const given = Object.entries(attributesOf(message) ?? {});
   const attributes = Object.fromEntries(given.map(([key, one]) => [key, isRecord ? ofLambda(one) : sendable(one)]));
+  const system = isRecord ? (message.attributes ?? {}) : message.Attributes;
   const trail = trailOf(attributes[TRAIL_ATTRIBUTE]?.StringValue);
   return {
     queue: name,
     messageId: String(isRecord ? message.messageId : message.MessageId),
     body: String((isRecord ? message.body : message.Body) ?? ""),
     attributes,
-    system: (isRecord ? message.attributes : message.Attributes) ?? {},
+    system: system ?? {},
     trail: trail?.queue === name ? trail : undefined,
+    isWhole: Boolean(system),
   };
 }
 

@@ -18,6 +18,10 @@ const PARKED = "message.parked";
 const NOT_PARKED = "message.not_parked";
 const SWITCHED_OFF = "outcomes.switched_off";
 
+/** A copy of a message that was received otherwise would be without its attributes and its group. */
+const STRIPPED =
+  'received without attributes; ReceiveMessage needs MessageAttributeNames: ["All"] and MessageSystemAttributeNames: ["All"]';
+
 /** Of one batch, one a cause: a report is then billed as one request, of 64 KB. */
 const MAX_TRACEBACKS = 10;
 /** Milliseconds between two reports of a success that nobody else asks for. */
@@ -133,7 +137,12 @@ export class Reporter {
 
   parkingRequests(delivery: Delivery, failure: Failure): SendRequest[] {
     const url = this.options.parkingLotUrl;
-    return url ? [parkingRequest(url, delivery, failure, new Date())] : [];
+    if (!url) return [];
+    if (!delivery.isWhole) {
+      this.log(`${NOT_PARKED}: ${delivery.messageId}: ${STRIPPED}`);
+      return [];
+    }
+    return [parkingRequest(url, delivery, failure, new Date())];
   }
 
   reportRequests(outcomes: Outcome[], requestId?: string): SendRequest[] {

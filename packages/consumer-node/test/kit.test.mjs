@@ -235,6 +235,30 @@ test("a time to try again that is no number is refused where it is given", () =>
   }
 });
 
+test("a message received without its attributes is not parked without them, and its poller is told how to ask", async () => {
+  const lines = [];
+  const { reporter, outcomes, to } = scene({ log: (line) => lines.push(line) });
+  const stripped = { MessageId: "m", Body: "never", Attributes: undefined };
+
+  await assert.rejects(reporter.message(stripped, "orders", () => work({ body: "never" })), PermanentError);
+
+  assert.deepEqual(to(), ["outcomes"]);
+  assert.deepEqual(outcomes().map((one) => [one.result, one.permanent, one.parked_id]), [["failed", true, undefined]]);
+  assert.deepEqual(lines, [
+    'message.not_parked: m: received without attributes; ReceiveMessage needs MessageAttributeNames: ["All"] ' +
+      'and MessageSystemAttributeNames: ["All"]',
+  ]);
+});
+
+test("without a parking lot a message without attributes is no fault of its poller", async () => {
+  const lines = [];
+  const { reporter } = scene({ log: (line) => lines.push(line), parkingLotUrl: "" });
+
+  await reporter.message({ MessageId: "m", Body: "never" }, "orders", () => work({ body: "never" })).catch(() => {});
+
+  assert.deepEqual(lines, []);
+});
+
 for (const [name, log] of [
   ["throws", () => { throw new Error("disk full"); }],
   ["rejects", async () => { throw new Error("disk full"); }],
