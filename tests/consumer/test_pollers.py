@@ -5,12 +5,15 @@ import copy
 import json
 import logging
 import pickle
+import re
 import sys
 from asyncio import CancelledError
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import timedelta
 from math import inf, nan
+from pathlib import Path
+from textwrap import indent
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,6 +37,7 @@ from tests.consumer.scene import (
     some_metadata,
 )
 
+DOCS = (Path(__file__).parents[2] / "docs" / "consumer.md").read_text()
 DENIED = ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "SendMessage")
 GONE = ConnectionClosedError(endpoint_url="https://sqs")
 SLOW = ReadTimeoutError(endpoint_url="https://sqs")
@@ -321,6 +325,56 @@ def test_a_poller_asks_for_all_attributes_and_deletes_what_is_done(scene: Scene)
     assert scene.calls.count(OUTCOMES) == 1
     assert sorted(one.result.value for one in scene.outcomes()) == ["failed", "permanent"]
     assert [one.body for one in scene.sqs.inspect.messages(QUEUE)] == ["down"]
+
+
+#: The documented poller that receives and deletes itself.
+[OWN_RECEIVE] = [
+    code
+    for code in re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL)
+    if "receive_message" in code
+]
+#: And in an event loop, as the sentence before it says.
+IN_A_LOOP = "async def poll():\n" + indent(OWN_RECEIVE.replace("with ", "async with "), "    ")
+
+
+@pytest.mark.parametrize(
+    "code", [OWN_RECEIVE, f"{IN_A_LOOP}\nasyncio.run(poll())"], ids=["plain", "in a loop"]
+)
+def test_the_documented_poller_goes_on_after_a_failure_and_deletes_what_is_done(
+    scene: Scene, code: str
+) -> None:
+    url = scene.urls[QUEUE]
+    for body in ("down", "never", "good"):
+        scene.sqs.send_message(
+            QueueUrl=url,
+            MessageBody=body,
+            MessageAttributes={"Tenant": {"DataType": "String", "StringValue": "blue"}},
+        )
+    seen = []
+
+    def act(body: str) -> None:
+        seen.append(body)
+        if body == "down":
+            raise OSError("connection refused")
+        if body == "never":
+            raise PermanentError("no such product")
+
+    exec(
+        code,
+        {
+            "asyncio": asyncio,
+            "reporter": scene.reporter(),
+            "sqs": scene.sqs,
+            "url": url,
+            "work": act,
+        },
+    )
+
+    assert sorted(seen) == ["down", "good", "never"]
+    assert [one.body for one in scene.sqs.inspect.messages(QUEUE)] == ["down"]
+    [lot] = scene.receive(LOT)
+    assert set(lot["MessageAttributes"]) == {"Tenant", METADATA_ATTRIBUTE}
+    assert sorted(one.result.value for one in scene.outcomes()) == ["failed", "permanent"]
 
 
 def test_a_message_that_can_not_be_deleted_is_no_success(scene: Scene) -> None:
