@@ -35,7 +35,7 @@ from smart_redriver.consumer.errors import (
     retry_after_of,
 )
 from smart_redriver.consumer.failure import Failure, class_of, failure_of, traceback_of
-from smart_redriver.consumer.quick_sqs import DEADLINE, Wire, quick_client
+from smart_redriver.consumer.quick_sqs import DEADLINE, Allowance, Wire, quick_client
 from smart_redriver.consumer.report import (
     FAILED,
     SUCCEEDED,
@@ -209,13 +209,15 @@ class Reporter:
         bodies = reports(replace(self._consumer, request_id=request_id), told)
         return [{"QueueUrl": self._outcome_queue_url, "MessageBody": body} for body in bodies]
 
-    def call(self, requests: list[dict[str, Any]]) -> list[Any]:
-        """Send all within the deadline, and return the answers. See `Wire.send`."""
-        return self._wire.send(requests) if self._wire and requests else []
+    def call(self, requests: list[dict[str, Any]], allowance: Allowance | None = None) -> list[Any]:
+        """Send all within the deadline or the allowance, and return the answers. See `Wire.send`."""
+        return self._wire.send(requests, allowance) if self._wire and requests else []
 
-    async def call_async(self, requests: list[dict[str, Any]]) -> list[Any]:
+    async def call_async(
+        self, requests: list[dict[str, Any]], allowance: Allowance | None = None
+    ) -> list[Any]:
         """Do as `call` does, without blocking the event loop."""
-        return await self._wire.send_async(requests) if self._wire and requests else []
+        return await self._wire.send_async(requests, allowance) if self._wire and requests else []
 
     def was_told(self, outcomes: list[Outcome]) -> None:
         """Remember which recoveries the re-driver has been told about."""
@@ -249,7 +251,7 @@ class Batch:
         self._has_time = has_time
         self._outcomes: list[Outcome] = []
         self._traced: set[str] = set()
-        self._parking_seconds = reporter.deadline
+        self._parking_time = Allowance(reporter.deadline)
 
     def __enter__(self) -> Self:
         return self
@@ -286,7 +288,7 @@ class Batch:
         failing = self._assessed(message, error, queue)
         if failing and failing.requests:
             with self._parking(failing):
-                failing.answers = self._reporter.call(failing.requests)
+                failing.answers = self._reporter.call(failing.requests, self._parking_time)
         return self._noted(failing)
 
     async def failed_async(
@@ -296,7 +298,9 @@ class Batch:
         failing = self._assessed(message, error, queue)
         if failing and failing.requests:
             with self._parking(failing):
-                failing.answers = await self._reporter.call_async(failing.requests)
+                failing.answers = await self._reporter.call_async(
+                    failing.requests, self._parking_time
+                )
         return self._noted(failing)
 
     def interrupted(self, message: Message, end: BaseException, queue: str | None = None) -> None:
@@ -342,7 +346,7 @@ class Batch:
             reporter, delivery = self._reporter, delivery_of(message, queue)
             permanent = is_permanent(error, delivery.body, reporter.permanent)
             failure = self._failure_of(error, delivery.body)
-            is_parkable = permanent and self._parking_seconds > 0 and self._is_in_time()
+            is_parkable = permanent and self._parking_time.to_begin > 0 and self._is_in_time()
             return _Failing(
                 delivery=delivery,
                 failure=failure,
@@ -364,8 +368,7 @@ class Batch:
 
     @contextmanager
     def _parking(self, failing: _Failing) -> Iterator[None]:
-        """Wraps the call that parks: logs its result, and takes its time off what is left."""
-        began = monotonic()
+        """Wraps the call that parks, and logs its result."""
         try:
             yield
             # Nobody else will log it, because its consumer sees a success.
@@ -373,9 +376,8 @@ class Batch:
             _log.warning("%s: %s: %s: %s", PARKED, failing.delivery.message_id, *what)
         except Exception as fault:
             # If the queue refuses or hangs, it would do so for every message of the batch.
-            self._parking_seconds = 0.0
+            self._parking_time.close()
             _log.warning("%s: %s: %s", NOT_PARKED, failing.delivery.message_id, _told(fault))
-        self._parking_seconds -= monotonic() - began
 
     def _noted(self, failing: _Failing | None) -> bool:
         """Note the outcome. Returns whether the message is parked, and therefore done."""

@@ -1,9 +1,11 @@
 """Permanent errors: which they are, and that the message is in the parking lot before it is done."""
 
+import asyncio
 import json
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable
 from random import Random
+from threading import Lock
 from typing import Any
 
 import pydantic
@@ -11,11 +13,11 @@ import pytest
 from botocore.exceptions import ClientError
 
 from fakes.faults import Crash, die_after, die_before, lose_answer, nth, on, refuse
-from smart_redriver.consumer import PERMANENT, PermanentError, Reporter
+from smart_redriver.consumer import PERMANENT, PermanentError, Reporter, quick_sqs
 from smart_redriver.consumer.errors import is_permanent
 from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, RedriveMetadata
 from smart_redriver.engine.reports.outcomes import Result
-from tests.consumer.scene import LOT, OUTCOMES, QUEUE, Message, Scene, some_metadata
+from tests.consumer.scene import LOT, OUTCOMES, QUEUE, Message, Scene, Unhurried, some_metadata
 
 DENIED = ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "SendMessage")
 ATTRIBUTES = {
@@ -347,3 +349,73 @@ def test_a_parking_lot_over_a_wire_that_is_always_bad_never_takes_a_message_from
         give_up(scene.reporter(on("SendMessage", refuse(DENIED))), scene.message())
 
     assert (scene.receive(LOT), scene.outcomes()) == ([], [])
+
+
+class Unhasty:
+    """An SQS client each of whose calls takes 3% of the time for parking, on a clock of its own."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.bodies: list[str] = []
+        self._lock = Lock()
+
+    def send_message(self, **request: Any) -> dict[str, str]:
+        with self._lock:
+            self.now += 0.03 * Unhurried.deadline
+            self.bodies.append(request["MessageBody"])
+            return {"MessageId": f"sent-{len(self.bodies)}"}
+
+
+@pytest.fixture
+def unhasty(monkeypatch: pytest.MonkeyPatch) -> Unhasty:
+    client = Unhasty()
+    monkeypatch.setattr(quick_sqs, "monotonic", lambda: client.now)
+    return client
+
+
+MANY = [{"MessageId": f"m{n}", "Body": f"m{n}"} for n in range(100)]
+
+
+def test_of_many_messages_at_once_just_those_are_returned_whose_parking_was_not_begun(
+    unhasty: Unhasty,
+) -> None:
+    reporter = Unhurried(
+        parking_lot_url="https://sqs/1/lot", outcome_queue_url="https://sqs/1/o", client=unhasty
+    )
+
+    async def work() -> set[str]:
+        async with reporter.batch() as batch:
+            failed = [batch.failed_async(one, PermanentError(), QUEUE) for one in MANY]
+            done = await asyncio.gather(*failed)
+        return {one["Body"] for one, is_parked in zip(MANY, done, strict=True) if is_parked}
+
+    parked = asyncio.run(work())
+
+    *bodies, report = unhasty.bodies
+    assert len(bodies) == len(parked)
+    assert set(bodies) == parked
+    # Begun in the first half, but ten that were under way then.
+    assert 17 <= len(bodies) <= 27
+    told = {one["message_id"] for one in json.loads(report)["outcomes"] if "parked_id" in one}
+    assert told == parked
+
+
+def test_of_many_messages_one_by_one_no_parking_begins_in_the_second_half_of_its_time(
+    unhasty: Unhasty,
+) -> None:
+    reporter = Unhurried(parking_lot_url="https://sqs/1/lot", client=unhasty)
+
+    with reporter.batch() as batch:
+        done = [batch.failed(one, PermanentError(), QUEUE) for one in MANY]
+
+    assert done == [True] * 17 + [False] * 83
+    assert len(unhasty.bodies) == 17
+
+
+def test_time_at_work_between_messages_is_not_time_for_parking(unhasty: Unhasty) -> None:
+    reporter = Unhurried(parking_lot_url="https://sqs/1/lot", client=unhasty)
+
+    with reporter.batch() as batch:
+        for one in MANY[:10]:
+            unhasty.now += Unhurried.deadline
+            assert batch.failed(one, PermanentError(), QUEUE)

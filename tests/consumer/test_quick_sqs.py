@@ -2,9 +2,9 @@
 
 import asyncio
 import socket
-from collections.abc import Iterator
-from contextlib import suppress
-from threading import Event, Thread
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from threading import Event, Thread, get_ident
 from typing import Any
 
 import boto3
@@ -13,7 +13,16 @@ from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ConnectTimeoutError, HTTPClientError, ReadTimeoutError
 
 from smart_redriver.consumer import quick_sqs
-from smart_redriver.consumer.quick_sqs import SILENCE, SilentError, Wire, quick_client
+from smart_redriver.consumer.quick_sqs import (
+    AT_ONCE,
+    DEADLINE,
+    SILENCE,
+    Allowance,
+    NoTimeError,
+    SilentError,
+    Wire,
+    quick_client,
+)
 
 URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/outcomes"
 
@@ -75,8 +84,10 @@ class Slow:
     def __init__(self) -> None:
         self.let_go = Event()
         self.calls = 0
+        self.threads: set[int] = set()
 
     def send_message(self, **_: Any) -> dict[str, str]:
+        self.threads.add(get_ident())
         self.calls += 1
         self.let_go.wait()
         return {"MessageId": "m"}
@@ -164,6 +175,137 @@ def test_in_a_loop_a_call_that_lasts_is_given_up_too(slow: Slow) -> None:
             await wire.send_async([{}])
 
     asyncio.run(work())
+
+
+@asynccontextmanager
+async def busy(wire: Wire) -> AsyncIterator[list[asyncio.Task[list[Any]]]]:
+    """As many calls under way as there can be."""
+    calls = [asyncio.create_task(wire.send_async([{}])) for _ in range(AT_ONCE)]
+    await asyncio.sleep(0)
+    yield calls
+    await asyncio.gather(*calls)
+
+
+def test_many_calls_are_made_a_few_at_once(slow: Slow) -> None:
+    async def work() -> list[list[Any]]:
+        wire = Wire(slow, seconds=600)
+        calls = [asyncio.create_task(wire.send_async([{}])) for _ in range(3 * AT_ONCE)]
+        await asyncio.sleep(0)
+        slow.let_go.set()
+        return await asyncio.gather(*calls)
+
+    assert asyncio.run(work()) == [[{"MessageId": "m"}]] * 3 * AT_ONCE
+    assert len(slow.threads) <= AT_ONCE
+
+
+async def send_in_a_loop(wire: Wire, allowance: Allowance) -> list[Any]:
+    return await wire.send_async([{}], allowance)
+
+
+async def send_in_a_thread(wire: Wire, allowance: Allowance) -> list[Any]:
+    return await asyncio.to_thread(wire.send, [{}], allowance)
+
+
+@pytest.mark.parametrize("send", [send_in_a_loop, send_in_a_thread])
+def test_a_call_that_can_not_begin_in_time_is_not_made_and_is_no_hang(
+    slow: Slow, send: Callable[[Wire, Allowance], Any]
+) -> None:
+    async def work() -> list[Any]:
+        wire = Wire(slow, seconds=600)
+        async with busy(wire):
+            with pytest.raises(NoTimeError):
+                await send(wire, Allowance(0.01))
+            slow.let_go.set()
+        return await wire.send_async([{}])
+
+    assert asyncio.run(work()) == [{"MessageId": "m"}]
+    assert slow.calls == AT_ONCE + 1
+
+
+def test_a_call_of_an_allowance_that_was_closed_while_it_waited_is_not_made(slow: Slow) -> None:
+    async def work() -> None:
+        wire, allowance = Wire(slow, seconds=600), Allowance(600)
+        async with busy(wire):
+            call = asyncio.create_task(wire.send_async([{}], allowance))
+            await asyncio.sleep(0)
+            allowance.close()
+            slow.let_go.set()
+            with pytest.raises(NoTimeError):
+                await call
+
+    asyncio.run(work())
+    assert slow.calls == AT_ONCE
+
+
+def test_a_call_whose_sender_is_cancelled_while_it_waits_is_not_made(slow: Slow) -> None:
+    async def work() -> None:
+        wire = Wire(slow, seconds=600)
+        async with busy(wire):
+            call = asyncio.create_task(wire.send_async([{}]))
+            await asyncio.sleep(0)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            slow.let_go.set()
+
+    asyncio.run(work())
+    assert slow.calls == AT_ONCE
+
+
+def test_while_any_call_that_was_given_up_hangs_no_other_is_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(quick_sqs, "monotonic", lambda: now[0])
+    hanging, ending = Slow(), Slow()
+    clients = iter([hanging, ending])
+
+    class Both:
+        def send_message(self, **request: Any) -> dict[str, str]:
+            return next(clients).send_message(**request)
+
+    async def work() -> None:
+        wire = Wire(Both(), seconds=0.01)
+        calls = [asyncio.create_task(wire.send_async([{}])) for _ in range(2)]
+        for given_up in await asyncio.gather(*calls, return_exceptions=True):
+            assert isinstance(given_up, TimeoutError)
+        while not ending.calls:
+            await asyncio.sleep(0)
+        ending.let_go.set()
+        now[0] += SILENCE
+
+        assert wire.is_hanging
+        with pytest.raises(SilentError):
+            await wire.send_async([{}])
+
+    try:
+        asyncio.run(work())
+    finally:
+        hanging.let_go.set()
+
+
+def test_an_allowance_passes_while_anybody_waits_and_half_of_it_is_for_calls_under_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(quick_sqs, "monotonic", lambda: now[0])
+    allowance = Allowance(1.0)
+
+    with allowance:
+        now[0] += 0.125
+        with allowance:
+            now[0] += 0.125
+        now[0] += 0.125
+    now[0] += 60
+    assert (allowance.left, allowance.to_begin) == (0.625, 0.125)
+    with allowance:
+        now[0] += 0.125
+
+    assert (allowance.left, allowance.to_begin) == (0.5, 0.0)
+
+
+def test_an_answer_can_come_as_long_as_anybody_waits_for_it() -> None:
+    assert quick_client().meta.config.read_timeout >= DEADLINE
 
 
 class Endpoint:
