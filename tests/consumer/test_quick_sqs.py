@@ -253,35 +253,33 @@ def test_a_call_whose_sender_is_cancelled_while_it_waits_is_not_made(slow: Slow)
 
 
 def test_while_any_call_that_was_given_up_hangs_no_other_is_begun(
-    monkeypatch: pytest.MonkeyPatch,
+    slow: Slow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
     monkeypatch.setattr(quick_sqs, "monotonic", lambda: now[0])
-    hanging, ending = Slow(), Slow()
-    clients = iter([hanging, ending])
+    timed_out = Event()
 
-    class Both:
-        def send_message(self, **request: Any) -> dict[str, str]:
-            return next(clients).send_message(**request)
+    class Sqs:
+        def send_message(self, *, hangs: bool) -> None:
+            if hangs:
+                slow.send_message()
+            timed_out.wait()
+            raise TimeoutError
 
     async def work() -> None:
-        wire = Wire(Both(), seconds=0.01)
-        calls = [asyncio.create_task(wire.send_async([{}])) for _ in range(2)]
-        for given_up in await asyncio.gather(*calls, return_exceptions=True):
-            assert isinstance(given_up, TimeoutError)
-        while not ending.calls:
-            await asyncio.sleep(0)
-        ending.let_go.set()
+        wire = Wire(Sqs(), seconds=600)
+        hanging = asyncio.create_task(wire.send_async([{"hangs": True}], Allowance(0.01)))
+        ending = asyncio.create_task(wire.send_async([{"hangs": False}]))
+        for call in (hanging, ending):
+            with pytest.raises(TimeoutError):
+                await call
+            timed_out.set()
         now[0] += SILENCE
 
-        assert wire.is_hanging
         with pytest.raises(SilentError):
             await wire.send_async([{}])
 
-    try:
-        asyncio.run(work())
-    finally:
-        hanging.let_go.set()
+    asyncio.run(work())
 
 
 def test_an_allowance_passes_while_anybody_waits_and_half_of_it_is_for_calls_under_way(
