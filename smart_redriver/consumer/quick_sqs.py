@@ -151,6 +151,7 @@ class Wire:
     def _begin(self, job: _Job) -> Future[list[Any]]:
         """Begin the job if a thread is free for it, or else queue it for the next one that is."""
         if self.is_hanging or monotonic() < self._silent_until:
+            job.allowance.close()
             raise SilentError
         if not job.allowance.to_begin:
             raise NoTimeError
@@ -169,6 +170,8 @@ class Wire:
             try:
                 job.future.set_result([self._call(one, job.allowance) for one in job.requests])
             except BaseException as fault:
+                # If SQS refuses or hangs, it would do so for every message of the batch.
+                job.allowance.close()
                 job.future.set_exception(fault)
             job = self._next()
 

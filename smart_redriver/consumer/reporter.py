@@ -375,8 +375,6 @@ class Batch:
             what = (failing.failure.error_class, failing.failure.first_line)
             _log.warning("%s: %s: %s: %s", PARKED, failing.delivery.message_id, *what)
         except Exception as fault:
-            # If the queue refuses or hangs, it would do so for every message of the batch.
-            self._parking_time.close()
             _log.warning("%s: %s: %s", NOT_PARKED, failing.delivery.message_id, _told(fault))
 
     def _noted(self, failing: _Failing | None) -> bool:

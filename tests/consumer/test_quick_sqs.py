@@ -222,18 +222,25 @@ def test_a_call_that_can_not_begin_in_time_is_not_made_and_is_no_hang(
     assert slow.calls == AT_ONCE + 1
 
 
-def test_a_call_of_an_allowance_that_was_closed_while_it_waited_is_not_made(slow: Slow) -> None:
-    async def work() -> None:
-        wire, allowance = Wire(slow, seconds=600), Allowance(600)
-        async with busy(wire):
-            call = asyncio.create_task(wire.send_async([{}], allowance))
-            await asyncio.sleep(0)
-            allowance.close()
-            slow.let_go.set()
-            with pytest.raises(NoTimeError):
-                await call
+def test_no_other_call_of_an_allowance_begins_after_one_that_failed(slow: Slow) -> None:
+    class Denied(Exception):  # noqa: N818
+        pass
 
-    asyncio.run(work())
+    class Refusing:
+        def send_message(self, **_: Any) -> None:
+            slow.send_message()
+            raise Denied
+
+    async def work() -> list[Any]:
+        wire, allowance = Wire(Refusing(), seconds=600), Allowance(600)
+        calls = [wire.send_async([{}], allowance) for _ in range(3 * AT_ONCE)]
+        answers = asyncio.gather(*calls, return_exceptions=True)
+        await asyncio.sleep(0)
+        slow.let_go.set()
+        return await answers
+
+    kinds = [type(one) for one in asyncio.run(work())]
+    assert kinds == [Denied] * AT_ONCE + [NoTimeError] * 2 * AT_ONCE
     assert slow.calls == AT_ONCE
 
 
