@@ -11,7 +11,7 @@ import { checkKinds, type ErrorKind, isPermanent, PERMANENT, retryAfterOf } from
 import { type Failure, failureOf, tracebackOf } from "./failure.js";
 import { parkingRequest, type SendRequest } from "./parking.js";
 import { type Consumer, type Outcome, outcomeOf, reports } from "./report.js";
-import { DEADLINE, quickClient, type Sender, Wire } from "./wire.js";
+import { Allowance, DEADLINE, quickClient, type Sender, Wire } from "./wire.js";
 
 const NOT_REPORTED = "outcomes.not_reported";
 const PARKED = "message.parked";
@@ -152,8 +152,9 @@ export class Reporter {
     return reports({ ...this.options.consumer, request_id: requestId }, told).map((body) => ({ QueueUrl: url, MessageBody: body }));
   }
 
-  async call(requests: SendRequest[]): Promise<string[]> {
-    return this.#wire && requests.length > 0 ? this.#wire.send(requests) : [];
+  /** Send all within the deadline or the allowance; the ids that SQS gave them. */
+  async call(requests: SendRequest[], allowance?: Allowance): Promise<string[]> {
+    return this.#wire && requests.length > 0 ? this.#wire.send(requests, allowance) : [];
   }
 
   #toSend(outcome: Outcome): Outcome | undefined {
@@ -188,12 +189,12 @@ export class Batch {
   readonly #hasTime: () => boolean;
   #outcomes: Outcome[] = [];
   readonly #traced = new Set<string>();
-  #parkingLeft: number;
+  readonly #parkingTime: Allowance;
 
   constructor(reporter: Reporter, hasTime: () => boolean) {
     this.#reporter = reporter;
     this.#hasTime = hasTime;
-    this.#parkingLeft = reporter.deadline;
+    this.#parkingTime = new Allowance(reporter.deadline, reporter.now);
   }
 
   /** Work on one message; see `Reporter.message`. */
@@ -267,17 +268,13 @@ export class Batch {
 
   async #park(delivery: Delivery, failure: Failure): Promise<string | undefined> {
     const reporter = this.#reporter;
-    if (this.#parkingLeft <= 0 || !this.#isInTime()) return undefined;
-    const began = reporter.now();
+    if (this.#parkingTime.toBegin <= 0 || !this.#isInTime()) return undefined;
     try {
-      const [id] = await reporter.call(reporter.parkingRequests(delivery, failure));
+      const [id] = await reporter.call(reporter.parkingRequests(delivery, failure), this.#parkingTime);
       // Nobody else will log it: to its consumer the message is a success.
       if (id) reporter.log(`${PARKED}: ${delivery.messageId}: ${failure.errorClass}: ${failure.firstLine}`);
-      this.#parkingLeft -= reporter.now() - began;
       return id;
     } catch (fault) {
-      // A queue that refuses or hangs would do so for every message of the batch.
-      this.#parkingLeft = 0;
       reporter.log(`${NOT_PARKED}: ${delivery.messageId}: ${nameOf(fault)}`);
       return undefined;
     }

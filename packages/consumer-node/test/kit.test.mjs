@@ -1,14 +1,19 @@
 // What is JavaScript's own: anything can be thrown, calls that hang, Lambda's handlers with and without Powertools.
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { mock, test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 
+import { SendMessageCommand } from "@aws-sdk/client-sqs";
 import { processPartialResponse, SqsFifoPartialProcessorAsync } from "@aws-lambda-powertools/batch";
 
 import { firstLineOf, frameOf, tracebackOf } from "../dist/failure.js";
 import { handlerOf, PermanentError, Reporter, RetryableError } from "../dist/index.js";
 import { isPermanent, retryAfterOf } from "../dist/errors.js";
 import { reportingFifoProcessor, reportingProcessor } from "../dist/powertools.js";
-import { SilentError, Wire } from "../dist/wire.js";
+import { Allowance, DEADLINE, NoTimeError, quickClient, SilentError, Wire } from "../dist/wire.js";
 
 const QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders";
 const trail = (id) => JSON.stringify({ queue: "orders", id, n: 1, seen: 1767225600, batch: 7, gen: 3 });
@@ -384,6 +389,211 @@ test("a call that hangs is given up, and after it there is silence for half a mi
 
   assert.deepEqual(await wire.send([{}]), ["m"]);
   assert.equal(calls, 2);
+});
+
+const AT_ONCE = 10;
+
+function deferred() {
+  let resolve;
+  const promise = new Promise((given) => { resolve = given; });
+  return { promise, resolve };
+}
+
+/** A client whose calls last until they are let go, and then end as `end` says. */
+function held(end = async () => ({ MessageId: "m" })) {
+  const { promise, resolve: letGo } = deferred();
+  const client = { calls: 0, send: async () => { client.calls += 1; await promise; return end(); }, letGo };
+  return client;
+}
+
+test("a call that can't begin in time is not made, and is no hang", async () => {
+  const client = held();
+  const wire = new Wire(client, 600_000, () => 1_000);
+  const calls = Array.from({ length: AT_ONCE }, () => wire.send([{}]));
+
+  await assert.rejects(wire.send([{}], new Allowance(10, () => 1_000)), NoTimeError);
+  client.letGo();
+  await Promise.all(calls);
+
+  assert.deepEqual(await wire.send([{}]), ["m"]);
+  assert.equal(client.calls, AT_ONCE + 1);
+});
+
+test("no other call of an allowance begins after one that failed", async () => {
+  const client = held(async () => { throw new TypeError("refused"); });
+  const allowance = new Allowance(600_000, () => 1_000);
+  const wire = new Wire(client, 600_000, () => 1_000);
+  const calls = Array.from({ length: 3 * AT_ONCE }, () => wire.send([{}], allowance));
+
+  client.letGo();
+  const ends = (await Promise.allSettled(calls)).map((one) => one.reason.name);
+
+  assert.deepEqual(ends, [...Array(AT_ONCE).fill("TypeError"), ...Array(2 * AT_ONCE).fill("NoTimeError")]);
+  assert.equal(client.calls, AT_ONCE);
+});
+
+test("a call that waits for its turn is not made after another was given up", async () => {
+  const wire = new Wire(held(), 10, () => 1_000);
+  const calls = Array.from({ length: AT_ONCE }, () => wire.send([{}]));
+
+  const waiting = wire.send([{}], new Allowance(600_000, () => 1_000));
+
+  await assert.rejects(waiting, SilentError);
+  for (const call of calls) await assert.rejects(call, { name: "TimeoutError" });
+});
+
+test("an allowance passes while anybody waits, and half of it is for calls under way", async () => {
+  let now = 1_000;
+  const allowance = new Allowance(1_000, () => now);
+
+  await allowance.during(async () => {
+    now += 100;
+    await allowance.during(async () => { now += 100; });
+    now += 100;
+  });
+  now += 60_000;
+  assert.deepEqual([allowance.left, allowance.toBegin], [700, 200]);
+  await allowance.during(async () => { now += 300; });
+
+  assert.deepEqual([allowance.left, allowance.toBegin], [400, 0]);
+});
+
+/** Calls that take 3% each of the time for parking, on a clock of their own. */
+function unhasty() {
+  const bodies = [];
+  const clock = { now: 1_000, underWay: 0, most: 0 };
+  const send = async ({ input }) => {
+    clock.most = Math.max(clock.most, ++clock.underWay);
+    await nextTurn();
+    clock.underWay -= 1;
+    clock.now += 18_000;
+    return { MessageId: `sent-${bodies.push(input.MessageBody)}` };
+  };
+  return { ...scene({ client: { send }, now: () => clock.now }), bodies, clock };
+}
+
+const MANY = Array.from({ length: 100 }, (_, at) => record(`m${at}`));
+const never = () => { throw new PermanentError("no such product"); };
+
+test("of many messages at once just those are returned whose parking was not begun", async () => {
+  const { reporter, bodies, clock } = unhasty();
+
+  const answer = await handlerOf(never, reporter)({ Records: MANY });
+
+  const report = JSON.parse(bodies.pop());
+  const failed = answer.batchItemFailures.map((one) => one.itemIdentifier);
+  assert.deepEqual([...bodies, ...failed].sort(), MANY.map((one) => one.body).sort());
+  assert.equal(clock.most, AT_ONCE);
+  // Begun in the first half, but nine that were under way then.
+  assert.equal(bodies.length, 17 + AT_ONCE - 1);
+  assert.deepEqual(report.outcomes.filter((one) => one.parked_id).map((one) => one.message_id).sort(), bodies.sort());
+});
+
+test("of many messages one by one no parking begins in the second half of its time", async () => {
+  const { reporter, bodies } = unhasty();
+  const batch = reporter.batch();
+
+  const done = [];
+  for (const one of MANY) done.push(await batch.failed(one, new PermanentError("no")));
+
+  assert.deepEqual(done, [...Array(17).fill(true), ...Array(83).fill(false)]);
+  assert.equal(bodies.length, 17);
+});
+
+test("time at work between messages is not time for parking", async () => {
+  const { reporter, clock } = unhasty();
+  const batch = reporter.batch();
+
+  for (const one of MANY.slice(0, 10)) {
+    clock.now += 600_000;
+    assert.equal(await batch.failed(one, new PermanentError("no")), true);
+  }
+});
+
+for (const code of ["ECONNRESET", "EPIPE"]) {
+  // As the SDK names it.
+  const closed = () => Object.assign(new Error("socket hang up"), { name: "TimeoutError", code });
+
+  test(`a connection that was closed is tried once more, and is no hang: ${code}`, async () => {
+    const ends = [closed(), undefined, closed(), closed(), undefined];
+    const client = { send: async () => { const end = ends.shift(); if (end) throw end; return { MessageId: "m" }; } };
+    const wire = new Wire(client, 600_000, () => 1_000);
+
+    assert.deepEqual(await wire.send([{}]), ["m"]);
+    await assert.rejects(wire.send([{}]), { code });
+    assert.deepEqual(await wire.send([{}]), ["m"]);
+  });
+}
+
+test("a time-out of the client is not tried again, and there is silence after it", async () => {
+  let calls = 0;
+  const client = { send: async () => { calls += 1; throw Object.assign(new Error("no answer"), { name: "TimeoutError", code: "ETIMEDOUT" }); } };
+  const wire = new Wire(client, 600_000, () => 1_000);
+
+  await assert.rejects(wire.send([{}]), { code: "ETIMEDOUT" });
+  await assert.rejects(wire.send([{}]), SilentError);
+
+  assert.equal(calls, 1);
+});
+
+test("a call that was given up is not tried again", async () => {
+  let calls = 0;
+  const { promise: aborted, resolve: abort } = deferred();
+  const send = async (_, { abortSignal }) => {
+    calls += 1;
+    abortSignal.addEventListener("abort", abort);
+    await aborted;
+    throw Object.assign(new Error("socket hang up"), { code: "ECONNRESET" });
+  };
+
+  await assert.rejects(new Wire({ send }, 10, () => 1_000).send([{}]), { name: "TimeoutError" });
+  await aborted;
+  await nextTurn();
+
+  assert.equal(calls, 1);
+});
+
+/** The kit's own client, and a server on loopback that answers its requests with `answer`. */
+async function endpoint(answer) {
+  const server = createServer((request, response) => request.resume().on("end", () => answer(request, response)));
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const url = `http://127.0.0.1:${server.address().port}`;
+  Object.assign(process.env, { AWS_ENDPOINT_URL: url, AWS_REGION: "eu-west-1", AWS_ACCESS_KEY_ID: "k", AWS_SECRET_ACCESS_KEY: "s" });
+  return { client: quickClient(), lot: `${url}/1/lot`, close: () => { server.closeAllConnections(); server.close(); } };
+}
+
+test("a message is parked although the connection of the last one was closed meanwhile", async (t) => {
+  const sockets = new Set();
+  const { client, lot, close } = await endpoint(({ socket }, response) => {
+    if (sockets.has(socket)) return socket.destroy();
+    sockets.add(socket);
+    response.end(JSON.stringify({ MessageId: "parked", MD5OfMessageBody: createHash("md5").update("m").digest("hex") }));
+  });
+  t.after(close);
+  const reporter = new Reporter({ client, parkingLotUrl: lot, deadline: 600_000, log: () => {} });
+
+  for (const id of ["first", "second"]) {
+    assert.equal(await reporter.message({ MessageId: id, Body: "m" }, "orders", never), true);
+  }
+
+  assert.equal(sockets.size, 2);
+});
+
+test("a request that is never answered ends by itself", async (t) => {
+  const asked = deferred();
+  const { client, lot, close } = await endpoint(() => asked.resolve());
+  t.after(close);
+  mock.timers.enable({ apis: ["setTimeout"] });
+  t.after(() => mock.timers.reset());
+
+  const call = client.send(new SendMessageCommand({ QueueUrl: lot, MessageBody: "m" }));
+  const ended = assert.rejects(call, { name: "TimeoutError", code: "ETIMEDOUT" });
+  await asked.promise;
+  mock.timers.tick(DEADLINE);
+  await nextTurn();
+  close();
+
+  await ended;
 });
 
 test("a report that can't be sent changes nothing for the consumer", async () => {
