@@ -147,10 +147,12 @@ def test_a_time_out_of_the_client_is_one_as_well_and_is_not_tried_again(
     wire = Wire(Dead(), seconds=600)
     with pytest.raises(fault):
         wire.send([{}])
+    allowance = Allowance(600)
     with pytest.raises(SilentError):
-        wire.send([{}])
+        wire.send([{}], allowance)
 
     assert len(tries) == 1
+    assert allowance.to_begin == 0  # the batch asks no more
 
 
 def test_the_event_loop_goes_on_while_a_call_lasts(slow: Slow) -> None:

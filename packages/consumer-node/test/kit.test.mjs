@@ -531,9 +531,11 @@ test("a time-out of the client is not tried again, and there is silence after it
   const wire = new Wire(client, 600_000, () => 1_000);
 
   await assert.rejects(wire.send([{}]), { code: "ETIMEDOUT" });
-  await assert.rejects(wire.send([{}]), SilentError);
+  const allowance = new Allowance(600_000, () => 1_000);
+  await assert.rejects(wire.send([{}], allowance), SilentError);
 
   assert.equal(calls, 1);
+  assert.equal(allowance.toBegin, 0); // the batch asks no more
 });
 
 test("a call that was given up is not tried again", async () => {
