@@ -16,6 +16,7 @@ from simulator.consumers import Reports
 from simulator.failures import BadOrder
 from smart_redriver.consumer import PERMANENT, Reporter
 from smart_redriver.consumer import Consumer as Author
+from smart_redriver.consumer.quick_sqs import Allowance
 
 #: Makes something happen after this long.
 After = Callable[[timedelta, Callable[[], object]], None]
@@ -53,8 +54,13 @@ class _Unhurried(Reporter):
 
     deadline = 3600.0
 
-    def call(self, requests: list[dict[str, Any]]) -> list[Any]:
-        return [self.client.send_message(**one) for one in requests]
+    def call(self, requests: list[dict[str, Any]], allowance: Allowance | None = None) -> list[Any]:
+        try:
+            return [self.client.send_message(**one) for one in requests]
+        except ClientError:
+            if allowance:
+                allowance.close()
+            raise
 
     def now(self) -> float:
         seconds: float = self.client.now()
