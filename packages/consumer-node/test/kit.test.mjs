@@ -575,7 +575,7 @@ test("a message is parked although the connection of the last one was closed mea
   const reporter = new Reporter({ client, parkingLotUrl: lot, deadline: 600_000, log: () => {} });
 
   for (const id of ["first", "second"]) {
-    assert.equal(await reporter.message({ MessageId: id, Body: "m" }, "orders", never), true);
+    assert.equal(await reporter.message({ MessageId: id, Body: "m", Attributes: {} }, "orders", never), true);
   }
 
   assert.equal(sockets.size, 2);
