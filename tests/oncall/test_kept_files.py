@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -105,7 +106,38 @@ def test_another_queue_of_the_same_ledger_keeps_its_letters(
     desk("run", "--yes")
     both = sorted([*desk.bodies(DLQ), *desk.bodies(SOURCE)])
     assert both == (["a", "b"] if queue == PARKING_LOT else ["a", "a", "b", "b"])
-    assert "Such letters of refunds are copied" in ran.out
+    assert "Letters of refunds are copied, even those that are still there" in ran.out
+
+
+@pytest.mark.parametrize(
+    "status", [Status.PARKED, Status.RETURNED, Status.REPLAYED, Status.DELETED]
+)
+@pytest.mark.parametrize(("to", "queue"), [("source", SOURCE), ("parking-lot", PARKING_LOT)])
+def test_another_queue_of_the_same_ledger_keeps_its_records(
+    desk: Desk, file: Path, to: str, queue: str, status: Status
+) -> None:
+    """As queues of a stack: the records of the deleted letters stand for those of the other queue."""
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    ids = [line["original_id"] for line in lines]
+    theirs = {one: replace(desk.entry(one), queue="refunds", status=status) for one in ids}
+    desk.store.write_ledger(list(theirs.values()), [], desk.world.clock.now())
+    changed = [line | {"queue": "refunds", "source_arn": OTHER_ARN} for line in lines]
+    file.write_text("".join(json.dumps(line) + "\n" for line in changed))
+    adopt = ("import", str(file), "--to", to, "--from-queue", "refunds", "--yes")
+
+    ran = desk(*adopt)
+    again = desk(*adopt)
+
+    assert ran.code == 0, ran.said
+    assert "Imported 2 letters." in ran.out
+    assert (again.code, "Imported 0 letters." in again.out) == (1, True)
+    assert desk.bodies(queue) == ["a", "b"]
+    assert {one: desk.entry(one) for one in ids} == theirs
+    desk.fail_again()
+    assert desk("run", "--yes").code == 0
+    assert desk("replay", "--all", "--yes").code == (0 if queue == PARKING_LOT else 1)
+    assert desk.bodies(SOURCE) == ["a", "b"]
+    assert {one: desk.entry(one) for one in ids} == theirs
 
 
 def test_a_file_that_somebody_wrote_by_hand_is_this_queues(desk: Desk, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from functools import partial
 from itertools import islice
 from zlib import crc32
 
+from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL, Outgoing, Sent
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ledger import Entry, Status
@@ -90,8 +91,7 @@ class Importing(ABC):
         known, self._reasons = Whereabouts.of(self._session, few), {}
         absent: dict[str, Case] = {}
         for one in few:
-            is_known = one.letter.original_id in known.entries
-            letter = one.letter if is_known else one.copy or one.letter
+            letter = self._as_sent(one, known)
             entry = known.entries.get(letter.original_id)
             # A letter that was deleted twice is in two lines, under the ids of two copies.
             if letter.original_id in absent or letter.original_id in self._taken:
@@ -107,6 +107,12 @@ class Importing(ABC):
             absent[letter.original_id] = Case(letter=letter, entry=entry)
             self._reasons[letter.message_id] = one.reason
         self._import(list(absent.values()), self._session.clock())
+
+    def _as_sent(self, one: Kept, known: Whereabouts) -> Letter:
+        """The letter, or its copy if the ledger has it as another queue's: that record stays as it is."""
+        entry = known.entries.get(one.letter.original_id)
+        is_own = entry is not None and entry.queue in self._session.place.sources
+        return one.letter if is_own or one.copy is None else one.copy
 
     def _may_replace(self, entry: Entry) -> bool:
         """Whether the person says that the letter is lost, and no consumer may have it."""

@@ -133,8 +133,8 @@ def import_letters(session: Session, request: ImportRequest) -> Exit:
         )
         if request.others:
             say(
-                f"Such letters of {listed(list(request.others))} are copied: those that are still in its DLQ stay "
-                "there, and go back to its own consumer, too."
+                f"Letters of {listed(list(request.others))} are copied, even those that are still there: they stay, "
+                "and go back to their own consumer, too."
             )
     for kept in islice(file, SAMPLES):
         say(f"  such as {kept.letter.original_id}:")
