@@ -187,10 +187,11 @@ def test_parked_counts_what_the_ledger_does_not_know_beside_what_it_does(desk: D
     assert [(one["count"], one["not_in_ledger"]) for one in as_json] == [(0, 3), (2, None)]
 
 
-@pytest.mark.parametrize("verb", ["replay", "delete", "park"])
+@pytest.mark.parametrize("verb", ["replay", "delete", "park", "edit"])
 def test_a_plan_whose_letters_are_hidden_before_its_work_is_not_called_done(
     desk: Desk, verb: str
 ) -> None:
+    command = ("edit", "--with", "sed s/$/!/") if verb == "edit" else (verb,)
     if verb == "park":
         desk.dead_letters("a", "b")
     else:
@@ -198,7 +199,7 @@ def test_a_plan_whose_letters_are_hidden_before_its_work_is_not_called_done(
     queue = DLQ if verb == "park" else PARKING_LOT
     pass_comes = meanwhile(lambda: hide(desk, queue))
 
-    ran = desk(verb, "--all", "--yes", "--json", script=nth("PutItem", 0, pass_comes))
+    ran = desk(*command, "--all", "--yes", "--json", script=nth("PutItem", 0, pass_comes))
 
     assert ran.code == 1
     assert (ran.json["done"], ran.json["not_met"]) == (0, 2)
@@ -215,6 +216,22 @@ def test_what_somebody_else_took_meanwhile_is_not_missed_but_told(desk: Desk) ->
     ran = desk("replay", "--all", "--yes", "--json", script=nth("PutItem", 0, meanwhile(another)))
 
     assert (ran.code, ran.json["done"], ran.json["not_met"], ran.json["gone"]) == (1, 0, 0, 2)
+
+
+@pytest.mark.parametrize("choice", [("--all",), ("--contains", "broken")])
+def test_letters_that_somebody_took_during_an_edit_are_counted_and_not_listed(
+    desk: Desk, choice: tuple[str, ...]
+) -> None:
+    """Nobody named them, so a line for each says nothing."""
+    first, second, _, _ = desk.park("broken 1", "broken 2", "broken 3", "fine, not broken")
+    another = meanwhile(lambda: desk("delete", first, second, "--yes"))
+    command = ("edit", *choice, "--with", "sed s/^broken/mended/")
+
+    ran = desk(*command, "--yes", "--json", script=nth("PutItem", 0, another))
+
+    assert (ran.json["done"], ran.json["gone"], ran.json["missing"]) == (1, 2, [])
+    assert "Gone: 2 letters of the plan, which somebody else took meanwhile" in ran.err
+    assert "Not among them" not in ran.err
 
 
 def test_history_names_no_file_where_no_letter_was_kept(desk: Desk) -> None:

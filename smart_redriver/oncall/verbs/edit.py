@@ -444,9 +444,15 @@ def _send_rewritten(
             tally = work.run(advance)
             tally.skipped.update(trial.staying)
             ended += [*tally_in_words(tally, "sent edited copies of"), *file.told()]
-    named = Choice(ids=agreed.ids | trial.missing)
+    is_named = bool(request.choice.ids)
     return finish(
-        session, tally, named, "sent edited copies of", unseen=trial.unseen, out_of=out_of
+        session,
+        tally,
+        Choice(ids=agreed.ids | trial.missing) if is_named else request.choice,
+        "sent edited copies of",
+        planned=trial.count + len(trial.left_over),
+        unseen=trial.unseen,
+        out_of=out_of,
     )
 
 
