@@ -116,6 +116,12 @@ def test_every_command_takes_the_options_that_say_whose_queue(name: str) -> None
         ("import", "file", "--to", "nowhere"),
         ("history", "--days", "0"),
         ("edit", "id", "--validate", "'unclosed"),
+        *((verb, "a1b2c3", "--all") for verb in ("replay", "edit", "park", "delete")),
+        ("edit", "a1b2c3", "--contains", "x"),
+        ("edit", "a1b2c3", "--with", "sed", "--all"),
+        ("replay", "a1b2c3", "--where", "a["),
+        ("replay", "a1b2c3", "--rate", "0.0001"),
+        ("replay", "a1b2c3", "--validate", "no-such-command"),
     ],
     ids=" ".join,
 )

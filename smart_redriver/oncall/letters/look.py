@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from threading import Lock
 
@@ -32,6 +32,7 @@ from smart_redriver.engine.triage.case import Case, metadata_after
 from smart_redriver.engine.triage.decision import ParkReason
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.ledger_scan import all_entries, parked_entries
 from smart_redriver.oncall.letters.reach import COPY, is_cut, out_of_reach
 from smart_redriver.oncall.terminal.exits import Misused
@@ -189,6 +190,11 @@ def full_ids(session: Session, typed: Sequence[str]) -> list[str]:
     short = {one: begun for one in typed if (begun := beginning(one)) is not None}
     selected = _completed(session, short) if short else {}
     return [selected.get(one, one) for one in typed]
+
+
+def with_full_ids(session: Session, choice: Choice) -> Choice:
+    """Return the choice with complete ids. It asks AWS, so wrong usage is refused before. Raises as `full_ids` does."""
+    return replace(choice, ids=frozenset(full_ids(session, sorted(choice.ids))))
 
 
 def _completed(session: Session, short: Mapping[str, str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ given values, plans, asks and acts, and returns the exit code.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
@@ -66,20 +66,7 @@ class Verb:
             for one in self.options
             if one.kind is Kind.FILE and isinstance(given.get(one.name), str)
         }
-        return act(session, {**usual, **given, **files, **_ids(session, given)})
-
-
-def _ids(session: Session, given: Given) -> dict[str, Any]:
-    """The complete ids of named letters. Raises CallFailed and Misused."""
-    full_ids: Callable[[Session, Sequence[str]], list[str]] = resolve_name(
-        "smart_redriver.oncall.letters.look:full_ids"
-    )
-    found: dict[str, Any] = {}
-    if given.get("ids"):
-        found["ids"] = full_ids(session, given["ids"])
-    if given.get("message_id"):
-        (found["message_id"],) = full_ids(session, [given["message_id"]])
-    return found
+        return act(session, {**usual, **given, **files})
 
 
 def said(text: str) -> str:

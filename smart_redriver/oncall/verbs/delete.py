@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from smart_redriver.oncall.deployment.message_store import Operation, refuse_unl
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice, choice_of
 from smart_redriver.oncall.letters.export_file import ExportFile
+from smart_redriver.oncall.letters.look import with_full_ids
 from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words, tell_gap
 from smart_redriver.oncall.moving.selection import CUT, find_selection, tell_selection
 from smart_redriver.oncall.moving.sending import WriteAndDelete
@@ -35,6 +36,7 @@ class DeleteRequest:
 def delete(session: Session, request: DeleteRequest) -> Exit:
     """Count, ask for the count, write, delete. Raises CallFailed and Refused."""
     refuse_unless(session.letter_store, Operation.DELETE)
+    request = replace(request, choice=with_full_ids(session, request.choice))
     out_of = session.letters_in(
         dlq=request.from_dlq, ids=request.choice.ids, contains=request.choice.filter.contains
     )

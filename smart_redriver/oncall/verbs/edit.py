@@ -29,7 +29,7 @@ from smart_redriver.oncall.letters.edit_form import (
     write_form,
 )
 from smart_redriver.oncall.letters.export_file import ExportFile, to_be_kept
-from smart_redriver.oncall.letters.look import find, look_through
+from smart_redriver.oncall.letters.look import find, full_ids, look_through, with_full_ids
 from smart_redriver.oncall.letters.presentation import is_of_one_here, not_among_them
 from smart_redriver.oncall.letters.reach import COPY, Overtaking
 from smart_redriver.oncall.moving.ending import (
@@ -89,6 +89,8 @@ def edit(session: Session, request: EditRequest, ready: Callable[[], Hand]) -> E
     check = validator(request.validate) if request.validate else None
     refuse_unless(session.letter_store, Operation.REWRITE)
     hand = ready()
+    (full_id,) = full_ids(session, [request.message_id])
+    request = replace(request, message_id=full_id)
     with ExportFile(session, request.file) as file:  # before a person has edited in vain
         return _edit(session, request, file, hand, check)
 
@@ -325,6 +327,7 @@ def rewrite(session: Session, request: RewriteRequest) -> Exit:
     check = validator(request.validate) if request.validate else None
     transformation = Transformation(request.command, check)
     refuse_unless(session.letter_store, Operation.REWRITE)
+    request = replace(request, choice=with_full_ids(session, request.choice))
     out_of = session.letters_in(dlq=request.from_dlq)
     trial = _try(session, request, out_of, transformation)
     _tell_plan(session, request, trial)

@@ -17,7 +17,7 @@ from smart_redriver.oncall.deployment.message_store import Operation, refuse_unl
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice, choice_of, filter_of
 from smart_redriver.oncall.letters.export_file import ExportFile, KeptFile, to_be_kept
-from smart_redriver.oncall.letters.look import Look
+from smart_redriver.oncall.letters.look import Look, with_full_ids
 from smart_redriver.oncall.letters.presentation import HIDDEN
 from smart_redriver.oncall.letters.reach import COPY
 from smart_redriver.oncall.moving.ending import (
@@ -95,6 +95,7 @@ def act(session: Session, given: Mapping[str, Any]) -> Exit:
     now = session.clock()
     is_typed = "file" in given
     choice = Choice(filter=filter_of(given, now)) if is_typed else choice_of(given, now)
+    choice = with_full_ids(session, choice)
     file = given["file"] if is_typed else session.new_file("exported")
     return export(session, file, choice, from_dlq=given["from_dlq"])
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from smart_redriver.engine.counts import letters
 from smart_redriver.oncall.audit.trail import recorded
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice, choice_of
+from smart_redriver.oncall.letters.look import with_full_ids
 from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words, tell_gap
 from smart_redriver.oncall.moving.selection import find_selection, tell_selection
 from smart_redriver.oncall.moving.sending import BY_HAND, Park
@@ -29,6 +30,7 @@ class ParkRequest:
 
 def park(session: Session, request: ParkRequest) -> Exit:
     """Show the plan, ask, park. Raises CallFailed and Refused."""
+    request = replace(request, choice=with_full_ids(session, request.choice))
     selection = find_selection(session, request.choice, from_dlq=True)
     least = "" if selection.is_exact else "at least "
     session.terminal.plan(

@@ -14,6 +14,7 @@ from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.audit.trail import recorded
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice, choice_of
+from smart_redriver.oncall.letters.look import with_full_ids
 from smart_redriver.oncall.letters.presentation import NO_ERROR
 from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words, tell_order
 from smart_redriver.oncall.moving.selection import (
@@ -70,6 +71,7 @@ def replay(session: Session, request: ReplayRequest) -> Exit:
         raise Misused(
             f"{rate:g} letters a second are too few: {SLOWEST:g} at least, or 0 for no limit."
         )
+    request = replace(request, choice=with_full_ids(session, request.choice))
     selection = find_selection(session, request.choice, from_dlq=request.from_dlq, is_sent=True)
     _tell_plan(session, request, selection, rate)
     standing = tell_standing(session)

@@ -29,7 +29,7 @@ from smart_redriver.oncall.letters.failures import (
     traceback_lines,
 )
 from smart_redriver.oncall.letters.ledger_scan import find_entry
-from smart_redriver.oncall.letters.look import find
+from smart_redriver.oncall.letters.look import find, full_ids
 from smart_redriver.oncall.letters.presentation import (
     NO_ERROR,
     Room,
@@ -432,4 +432,5 @@ def act(session: Session, given: Mapping[str, Any]) -> Exit:
     logs = given["logs"] or log_group is not None
     whole = given["whole"]
     wanted = Wanted(look=given["look"], logs=logs, log_group=log_group, whole=whole)
-    return show(session, given["message_id"], wanted)
+    (message_id,) = full_ids(session, [given["message_id"]])
+    return show(session, message_id, wanted)
