@@ -331,15 +331,16 @@ def test_what_the_queue_refuses_stays_and_is_told(desk: Desk) -> None:
 def test_replay_waits_while_a_pass_is_at_work(desk: Desk) -> None:
     desk.park("a")
     desk.dead_letters("b")
-    seen: list[str] = []
+    seen: list[tuple[str, int]] = []
 
     def look() -> None:
-        seen.extend(desk("run", "--yes", "--json").json["outcome"].split())
+        ran = desk("run", "--yes", "--json")
+        seen.append((ran.json["outcome"], ran.code))
 
     ran = desk("replay", "--all", "--yes", script=nth("SendMessageBatch", 0, meanwhile(look)))
 
     assert ran.code == 0
-    assert seen == ["LEASE_HELD"]
+    assert seen == [("LEASE_HELD", 1)]
 
 
 @pytest.mark.parametrize("arguments", [(), ("an-id", "--all")])

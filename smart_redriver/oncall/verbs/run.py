@@ -35,7 +35,7 @@ from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.words import await_a_verdict
 
 LONGEST_DRY_RUN = timedelta(seconds=60)
-_BAD = frozenset({Outcome.FAILED.value, Outcome.REFUSED.value})
+_BAD = frozenset({Outcome.FAILED.value, Outcome.REFUSED.value, Outcome.LEASE_HELD.value})
 
 
 def run(session: Session, *, is_dry_run: bool, reason: str = "") -> Exit:
