@@ -317,6 +317,17 @@ def test_a_named_letter_that_an_edit_by_command_does_not_meet_is_told(desk: Desk
     assert (ran.code, ran.json["done"], ran.json["missing"]) == (3, 1, [absent])
 
 
+def test_the_reason_of_an_edit_by_command_is_in_the_letters_own_history(desk: Desk) -> None:
+    (original_id,) = desk.park("broken")
+
+    desk("edit", "--all", *SWAP, "--reason", "typo", "--yes")
+
+    note = desk.entry(original_id).history[-1]
+    assert note.endswith(
+        " edited with `sed s/broken/mended/` and replayed by arn:aws:iam::123456789012:user/kim: typo"
+    )
+
+
 def test_a_difference_in_a_long_line_is_shown_with_what_is_around_it(desk: Desk) -> None:
     body = f'{{"lines":"{"x" * 200_000}","state":"broken","more":"{"y" * 100_000}"}}'
     desk.park(body)

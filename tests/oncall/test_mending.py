@@ -367,6 +367,7 @@ def test_an_edited_letter_is_sent_and_the_original_removed(desk: Desk) -> None:
     assert desk.bodies(PARKING_LOT) == []
     note = desk.entry(original_id).history[-1]
     assert "edited and replayed by arn:aws:iam::123456789012:user/kim" in note
+    assert ":user/kim: typo, before it was sha256 " in note
     assert len(note.rpartition("sha256 ")[2]) == 64
     assert "sha256" in desk.history()[-1]
 

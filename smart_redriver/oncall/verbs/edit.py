@@ -156,7 +156,8 @@ def _send(
     after: Letter,
 ) -> Exit:
     was = fingerprint(before)
-    note = f"edited and replayed by {session.who}, before it was sha256 {was}"
+    signed = session.signed("edited and replayed", request.reason)
+    note = f"{signed}, before it was sha256 {was}"
     exactly = Choice(ids=frozenset({before.original_id}))
     what = f"edit {before.original_id}, sha256 {was} before and {fingerprint(after)} after"
     mended = SendBack(
@@ -425,7 +426,7 @@ def _send_rewritten(
         # A left-over copy may have the id of a letter that has come back since.
         return transformation.fault_of(letter) if letter.original_id in trial.changed else _NEW
 
-    note = f"edited with `{request.command}` and replayed by {session.who}"
+    note = session.signed(f"edited with `{request.command}` and replayed", request.reason)
     what = f"edit {request.choice.in_words()} with `{request.command}`"
     with ExportFile(session, request.file) as file:
         act = SendBack(
