@@ -113,6 +113,14 @@ def test_the_ids_that_are_there_are_counted_and_no_others(desk: Desk) -> None:
     assert {one["body"] for one in plan["samples"]} == {"a", "b"}
 
 
+def test_samples_have_the_beginning_of_a_long_body(desk: Desk) -> None:
+    desk.park("x" * 100_000)
+
+    (sample,) = desk("replay", "--all", "--dry-run", "--json").json["plan"]["samples"]
+
+    assert sample["body"] == "x" * 199 + "…"
+
+
 def test_letters_that_the_ledger_does_not_know_are_counted_too(desk: Desk) -> None:
     desk.park("a")
     url = desk.world.url(PARKING_LOT)

@@ -121,7 +121,10 @@ class Selection:
             **({"overtaking": self.overtaking} if self.overtaking else {}),
             **({"hidden": self.hidden} if self.hidden else {}),
             **({"missing": sorted(self.missing)} if self.missing else {}),
-            "samples": [{"original_id": one.original_id, "body": one.body} for one in self.samples],
+            "samples": [
+                {"original_id": one.original_id, "body": cut(one.body, _SAMPLE_LENGTH)}
+                for one in self.samples
+            ],
         }
 
 

@@ -165,8 +165,8 @@ _MOVED = (
     "hidden (could not be looked at), interrupted"
 )
 _PLANNED = (
-    f"{_MOVED}. With --dry-run: plan [count, is_exact, groups, samples [original_id, body], missing, hidden], "
-    "left_out, overtaking (on FIFO)"
+    f"{_MOVED}. With --dry-run: plan [count, is_exact, groups, samples [original_id, body (its beginning)], missing, "
+    "hidden], left_out, overtaking (on FIFO)"
 )
 
 VERBS = (
