@@ -391,6 +391,51 @@ def test_show_tells_what_became_of_a_letter_that_is_gone(desk: Desk) -> None:
     assert "a body" not in ran.out
 
 
+def test_show_looks_for_a_replayed_letter_that_came_back(desk: Desk) -> None:
+    """It advised `--look N`, and looked for nothing."""
+    (message_id,) = desk.dead_letters("a body")
+    desk("replay", message_id, "--from-dlq", "--yes")
+    desk.fail_again()
+
+    unlooked, ran = desk("show", message_id, "--look", "0"), desk("show", message_id)
+
+    assert f"{message_id} is sent back to its source queue by a person" in unlooked.out
+    assert "Its body is not available: --look N looks for it in the DLQ." in unlooked.out
+    assert f"{message_id} is in the DLQ.\n" in ran.out
+    assert "a body" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("look", "why"),
+    [
+        ("1", "a look at 1 letter of the DLQ did not find it. --look N looks further"),
+        ("9", "it is not among the letters of the DLQ that can be seen now"),
+    ],
+)
+def test_show_advises_a_longer_look_only_where_that_sees_more(
+    desk: Desk, look: str, why: str
+) -> None:
+    (message_id,) = desk.dead_letters("a")
+    desk("replay", message_id, "--from-dlq", "--yes")
+    desk.purge(SOURCE)
+    desk.dead_letters("b", "c")
+
+    ran = desk("show", message_id, "--look", look)
+
+    assert f"Its body is not available: {why}." in ran.out
+
+
+@pytest.mark.parametrize("status", [Status.SUCCEEDED, Status.DELETED])
+def test_show_advises_no_look_for_a_letter_that_is_gone(desk: Desk, status: Status) -> None:
+    desk.store.write_ledger([replace(desk.suspect("x"), status=status)], [], desk.world.clock.now())
+
+    ran = desk("show", "x", "--look", "9")
+
+    assert "Its body is not available: it has left for good, as far as is known." in ran.out
+    assert "--look" not in ran.out
+    assert "ReceiveMessage" not in desk.calls
+
+
 def test_show_knows_a_letter_on_its_first_visit_to_the_dlq(desk: Desk) -> None:
     (message_id,) = desk.dead_letters("a body")
 

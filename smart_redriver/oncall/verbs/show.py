@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from smart_redriver.engine.config.targets import Origin, Target, TargetKind
+from smart_redriver.engine.counts import letters
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.reports.processing import ReceivedOutcome
@@ -45,7 +46,8 @@ from smart_redriver.oncall.terminal.table import folded_command, printable, prin
 from smart_redriver.oncall.terminal.terminal import Verbatim
 from smart_redriver.oncall.terminal.words import ago, stamp
 
-_LOOKED_FOR = (Status.PARKED, Status.RETURNED, Status.REDRIVEN, Status.FAILED)
+#: Nobody looks for these: they are in no queue.
+_GONE = (Status.SUCCEEDED, Status.DELETED)
 
 
 class Looked(NamedTuple):
@@ -53,15 +55,16 @@ class Looked(NamedTuple):
 
     Attributes:
         found: the letter itself.
-        missed: why a look through all visible letters of its queue missed it. `is_hidden`: it is there, but hidden.
+        missed: why a look through all visible letters of its queue missed it.
         surely: PARKED or RETURNED, if the look proved that it is in the parking lot or in the DLQ.
+        why_no_body: why the letter itself can't be shown, and what helps, if anything does.
 
     """
 
     found: Case | None = None
     missed: str | None = None
-    is_hidden: bool = False
     surely: Status | None = None
+    why_no_body: str = ""
 
 
 def look_for(session: Session, choice: Choice, entry: Entry | None, limit: int) -> Looked:
@@ -72,21 +75,34 @@ def look_for(session: Session, choice: Choice, entry: Entry | None, limit: int) 
     in_lot = entry is not None and entry.status is Status.PARKED
     if session.letter_store.finds_by_id:
         return _find(session, choice, entry, in_lot=in_lot)
-    if entry is not None and entry.status not in _LOOKED_FOR:
-        return Looked()
+    if entry is not None and not _may_be_here(session, entry):
+        return Looked(why_no_body="it has left for good, as far as is known")
     out_of = session.letters_in(dlq=not in_lot)
     facts = out_of.facts()
+    where = "parking lot" if in_lot else "DLQ"
     if not limit:
-        return Looked()
+        return Looked(why_no_body=f"--look N looks for it in the {where}")
     if not facts.depth:
-        return _missed(session, entry, facts)
+        return _missed(session, entry, facts, f"the {where} is empty")
     found, look = find(session, out_of, choice.takes, min(limit, facts.depth))
     session.terminal.say(look.cost())
     session.terminal.say()
     if found is not None:
         return Looked(found, surely=_surely(found, entry, in_lot=in_lot))
-    is_missed = look.seen < limit and not look.is_cut_short and not look.is_cut
-    return _missed(session, entry, facts) if is_missed else Looked()
+    if look.seen >= limit:
+        short = f"a look at {letters(look.seen)} of the {where} did not find it"
+        return Looked(why_no_body=f"{short}. --look N looks further")
+    unmet = f"it is not among the letters of the {where} that can be seen now"
+    if look.is_cut_short or look.is_cut:
+        return Looked(why_no_body=unmet)
+    return _missed(session, entry, facts, unmet)
+
+
+def _may_be_here(session: Session, entry: Entry) -> bool:
+    """Whether the letter may be in the DLQ or the parking lot. A replayed letter comes back if it fails again."""
+    if entry.status is Status.REPLAYED and session.place.target(entry.queue):
+        return session.place.origin is Origin.LAMBDA
+    return entry.status not in _GONE
 
 
 def _surely(found: Case, entry: Entry | None, *, in_lot: bool) -> Status | None:
@@ -100,14 +116,14 @@ def _surely(found: Case, entry: Entry | None, *, in_lot: bool) -> Status | None:
 _MISSING = "but was not met there: it may have expired, or another tool may have removed it"
 
 
-def _missed(session: Session, entry: Entry | None, facts: QueueFacts) -> Looked:
+def _missed(session: Session, entry: Entry | None, facts: QueueFacts, unmet: str) -> Looked:
     """Why a look through a queue missed the letter, if the ledger says for sure that it is there."""
     if entry is None or not belongs(entry, to_dlq=entry.status is not Status.PARKED):
-        return Looked()
+        return Looked(why_no_body=unmet)
     wait = Waits.of(session).alone(entry)
     hidden = hidden_in_words(wait.until if wait else None, facts, session.clock())
     missing = None if entry.status is Status.FAILED else _MISSING  # that may still be on its way
-    return Looked(missed=hidden or missing, is_hidden=bool(hidden))
+    return Looked(missed=hidden or missing, why_no_body="it is hidden" if hidden else unmet)
 
 
 def _find(session: Session, choice: Choice, entry: Entry | None, *, in_lot: bool) -> Looked:
@@ -120,7 +136,7 @@ def _find(session: Session, choice: Choice, entry: Entry | None, *, in_lot: bool
             is_done = entry is not None and entry.status is Status.SUCCEEDED and found.is_kept
             there = Status.PARKED if is_parked else Status.RETURNED
             return Looked(found, surely=None if is_done else there)
-    return Looked()
+    return Looked(why_no_body="it is neither in the DLQ nor in the parking lot")
 
 
 def target_of(session: Session, entry: Entry | None, found: Case | None) -> Target | None:
@@ -219,7 +235,7 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     for line in (*target_lines(target, letter), *_wait_lines(wait, session.clock())):
         session.terminal.say(f"  {line}")
     room = Room() if wanted.whole else Room.on(session.terminal)
-    _tell(session, entry, failure, letter, room, is_hidden=looked.is_hidden)
+    _tell(session, entry, failure, letter, room, why_no_body=looked.why_no_body)
     if wanted.logs:
         _tell_log(session, log, room)
     return Exit.DONE
@@ -315,7 +331,7 @@ def _tell(
     letter: Letter | None,
     room: Room,
     *,
-    is_hidden: bool,
+    why_no_body: str,
 ) -> None:
     say = session.terminal.say
     if entry:
@@ -327,8 +343,7 @@ def _tell(
         for note in entry.history:
             say(f"    {printable(note)}")
     if letter is None:
-        why = "it was not looked for there, or not found. --look N looks further"
-        say(f"Its body is not available: {'it is hidden' if is_hidden else why}.")
+        say(f"Its body is not available: {why_no_body}.")
     else:
         _tell_content(session, letter, room)
     if failure is not None and failure.outcome.traceback:
