@@ -10,11 +10,13 @@ import pytest
 from simulator.world import SOURCE
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.headline import KindDown, Seen
+from smart_redriver.engine.model import breaker
 from smart_redriver.engine.model.circuit import Orders
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.status.waiting import Wait, Waits
 from tests.oncall.desk import Desk
 from tests.oncall.test_headline import DECLINED, DOWN, FLOWING, NOW, SILENT, minutes
+from tests.unit.examples import a_batch, a_judged
 
 ENTRY = Entry(
     original_id="id", queue=SOURCE, first_seen=NOW, status=Status.RETURNED, current_id="id"
@@ -24,11 +26,16 @@ SUSPECT = replace(
     ENTRY, strikes=4, first_strike=NOW - timedelta(hours=3), not_before=NOW + timedelta(hours=3)
 )
 BACKING_OFF = replace(ENTRY, strikes=1, not_before=SOON)
+CIRCUIT = replace(
+    breaker.new_circuit(SOURCE, Settings(), NOW),
+    pending=(a_batch(id=33, due_at=SOON), a_batch(id=34, due_at=LATER)),
+    judged=(a_judged(id=11),),
+)
 
 
 def waits(entry: Entry | None, seen: Seen, *more: Seen) -> Wait | None:
     by_source = {SOURCE: seen} | {f"more {n}": one for n, one in enumerate(more)}
-    return Waits(by_source, Settings()).letter(entry)
+    return Waits(by_source, {SOURCE: CIRCUIT}, Settings()).letter(entry)
 
 
 @pytest.mark.parametrize(
@@ -58,12 +65,16 @@ def waits(entry: Entry | None, seen: Seen, *more: Seen) -> Wait | None:
             LATER,
         ),
         (replace(ENTRY, status=Status.PARKED), DOWN, "a person's decision", None),
+        # The deadline of its own batch counts, not that of the last one.
+        (replace(ENTRY, status=Status.REDRIVEN, batch=33), SILENT, "its outcome", SOON),
+        (replace(ENTRY, status=Status.REDRIVEN, batch=34), SILENT, "its outcome", LATER),
         (
-            replace(ENTRY, status=Status.REDRIVEN),
+            replace(ENTRY, status=Status.REDRIVEN, batch=11),
             SILENT,
-            "its outcome",
-            SILENT.out_until,
+            "its return, if it failed: batch 11 is judged",
+            None,
         ),
+        (replace(ENTRY, status=Status.REDRIVEN, batch=5), SILENT, "its outcome", None),
     ],
 )
 def test_a_letter_says_what_it_waits_for_and_until_when(

@@ -12,6 +12,7 @@ from typing import Any
 
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.headline import Seen, Topic, headline
+from smart_redriver.engine.model.circuit import Circuit
 from smart_redriver.engine.model.rate import PATIENCE
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.deployment.session import Session
@@ -59,8 +60,11 @@ class Wait:
 class Waits:
     """Says what letters of a DLQ wait for at present."""
 
-    def __init__(self, seen: Mapping[str, Seen], settings: Settings) -> None:
+    def __init__(
+        self, seen: Mapping[str, Seen], circuits: Mapping[str, Circuit | None], settings: Settings
+    ) -> None:
         self._seen = seen
+        self._circuits = circuits
         self._settings = settings
 
     @classmethod
@@ -68,7 +72,7 @@ class Waits:
         """Read the circuit of each source queue, and the DLQ's depth. Raises CallFailed and Refused."""
         circuits = {name: session.store.of(name).load_circuit() for name in session.place.sources}
         seen = seen_by_source(session, circuits, session.dead_letters.facts())
-        return cls(seen, session.settings)
+        return cls(seen, circuits, session.settings)
 
     def letter(
         self, entry: Entry | None, *, queue: str | None = None, is_met: bool = False
@@ -82,7 +86,7 @@ class Waits:
             entry = replace(entry, status=Status.RETURNED)
         seen = self._seen_of(entry.queue if entry else queue)
         if entry is not None and not _is_there(entry):
-            return _elsewhere(entry, seen)
+            return _elsewhere(entry, self._circuits.get(entry.queue))
         if seen is None:
             return Wait("its turn")
         both = (_alone(entry, seen, self._settings) if entry else None, _with_all(seen))
@@ -110,13 +114,19 @@ def _is_there(entry: Entry) -> bool:
     return is_settled or entry.status in _IN_THE_DLQ
 
 
-def _elsewhere(entry: Entry, seen: Seen | None) -> Wait | None:
+def _elsewhere(entry: Entry, circuit: Circuit | None) -> Wait | None:
     """The wait of a letter that has left the DLQ; None if it does not come back."""
     if entry.status is Status.PARKED:
         return Wait("a person's decision: it is parked")
-    if entry.status is Status.REDRIVEN:
-        return Wait("its outcome", seen.out_until if seen else None)
-    return None
+    if entry.status is not Status.REDRIVEN:
+        return None
+    batch = circuit.pending_batch(entry.batch) if circuit else None
+    if batch:
+        return Wait("its outcome", batch.due_at)
+    is_judged = circuit is not None and circuit.judged_batch(entry.batch) is not None
+    return Wait(
+        f"its return, if it failed: batch {entry.batch} is judged" if is_judged else "its outcome"
+    )
 
 
 def _alone(entry: Entry, seen: Seen, settings: Settings) -> Wait | None:
