@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from smart_redriver.engine.messages.letter import Letter, Unfit
@@ -57,7 +58,7 @@ class Selection:
     In a FIFO queue, some letters are `left_out`, counted by reason, and some are `overtaking` unselected letters of
     their group. `is_cut`: groups have more letters than can be seen. `is_cut_elsewhere`: only groups without a selected
     letter have, so that `unseen` letters stay. `hidden` letters could not be looked at, and stay. `missing`: named ids
-    that were not found.
+    that were not found. `came_back`: by queue, when the last of those in hand was sent there, to fail again.
     """
 
     count: int = 0
@@ -70,6 +71,7 @@ class Selection:
     hidden: int = 0
     groups: Counter[str] = field(default_factory=Counter)
     samples: list[Letter] = field(default_factory=list)
+    came_back: dict[str, datetime] = field(default_factory=dict)
     is_exact: bool = True
     missing: set[str] = field(default_factory=set)
     cost: str = ""
@@ -78,12 +80,16 @@ class Selection:
         """Count a letter in hand."""
         self.count += 1
         self.groups[_group(case, is_parked=is_parked)] += 1
-        self.show(case.letter)
+        self.show(case)
 
-    def show(self, letter: Letter) -> None:
-        """Keep a letter as a sample, until there are enough."""
+    def show(self, case: Case) -> None:
+        """Keep a letter as a sample, until there are enough. Note when it was last sent."""
         if len(self.samples) < SAMPLES:
-            self.samples.append(letter)
+            self.samples.append(case.letter)
+        entry = case.entry
+        if entry and entry.last_redrive and not (case.is_replaced or case.is_kept):
+            known = self.came_back.get(entry.queue, entry.last_redrive)
+            self.came_back[entry.queue] = max(known, entry.last_redrive)
 
     def end(self, look: Look) -> None:
         """Note how far the look got."""
@@ -257,7 +263,7 @@ def _add_samples(session: Session, choice: Choice, selection: Selection, *, from
     with look:
         for case in look:
             if choice.takes(case):
-                selection.show(case.letter)
+                selection.show(case)
             if len(selection.samples) == min(SAMPLES, selection.count):
                 break
     selection.cost = look.cost()

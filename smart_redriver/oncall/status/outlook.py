@@ -178,16 +178,21 @@ _FAIL = frozenset({Topic.DOWN, Topic.FAILING, Topic.CANARY})
 
 
 def forecast(
-    seen: Mapping[str, Seen], circuits: Sequence[Circuit], groups: Mapping[str, int]
+    seen: Mapping[str, Seen],
+    circuits: Sequence[Circuit],
+    groups: Mapping[str, int],
+    came_back: Mapping[str, datetime],
 ) -> Iterator[str]:
     """Sentences on what to expect for letters that are sent now.
 
-    `groups`: how many letters there are by cause; empty for a whole DLQ, where passes have counted them.
+    `groups`: how many letters there are by cause; empty for a whole DLQ, where passes have counted them. `came_back`:
+    by queue, when the last of them was sent. A circuit knows nothing of letters that a person sent.
     """
     emptied = {one.queue: _emptied(one) for one in circuits}
     for name, one in seen.items():
         kinds = [*one.kinds_down, *emptied.get(name, ())]
-        yield from _forecast_of_queue(f" of {name}" if len(seen) > 1 else "", one, kinds, groups)
+        of = f" of {name}" if len(seen) > 1 else ""
+        yield from _forecast_of_queue(of, one, kinds, groups, came_back.get(name))
     at = max(one.at for one in seen.values())
     for cause in (cause for circuit in circuits for cause in circuit.causes):
         if cause.cause in groups and cause.succeeded and cause.counted_at:
@@ -202,7 +207,11 @@ def _emptied(circuit: Circuit) -> list[KindDown]:
 
 
 def _forecast_of_queue(
-    of: str, seen: Seen, kinds: Iterable[KindDown], groups: Mapping[str, int]
+    of: str,
+    seen: Seen,
+    kinds: Iterable[KindDown],
+    groups: Mapping[str, int],
+    came_back: datetime | None,
 ) -> Iterator[str]:
     all_of_them = sum(groups.values()) if groups else seen.backlog or 0
     of_kinds = {
@@ -210,7 +219,7 @@ def _forecast_of_queue(
     }
     down = {kind: count for kind, count in of_kinds.items() if count}
     if not down or sum(down.values()) < all_of_them:
-        yield f"Expected{' of the others' if down else ''}{of}: {_expected(seen)}"
+        yield f"Expected{' of the others' if down else ''}{of}: {_expected(seen, came_back)}"
     for kind, count in down.items():
         yield _forecast_of_kind(kind, count, seen.at)
 
@@ -224,13 +233,16 @@ def _forecast_of_kind(kind: KindDown, count: int, now: datetime) -> str:
     return f"{told}, unless that was mended: no canary of it has succeeded{since}."
 
 
-def _expected(seen: Seen) -> str:
+def _expected(seen: Seen, came_back: datetime | None) -> str:
     # A person's letters go even if something keeps passes from acting.
     unkept = replace(seen, mode=Mode.AUTOMATIC, passes=Passes.RUN, orders=Orders())
     topic = headline(unkept).topic
     if topic in _FAIL:
         return f"they fail again, as long as this holds: {topic.value}."
     last = f"letters sent {ago(seen.succeeded_at, seen.at)}" if seen.succeeded_at else ""
+    if came_back and seen.succeeded_at and came_back > seen.succeeded_at:
+        since = f"some of these were sent {ago(came_back, seen.at)}, and came back"
+        return f"not known. {last.capitalize()} succeeded, but {since}."
     if seen.is_fresh:
         return f"they succeed, as did {last}."
     if last:

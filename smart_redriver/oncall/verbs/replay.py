@@ -75,7 +75,8 @@ def replay(session: Session, request: ReplayRequest) -> Exit:
     selection = find_selection(session, request.choice, from_dlq=request.from_dlq, is_sent=True)
     _tell_plan(session, request, selection, rate)
     standing = tell_standing(session)
-    for line in forecast(standing.seen, standing.circuits, causes_of(selection)):
+    groups, came_back = causes_of(selection), selection.came_back
+    for line in forecast(standing.seen, standing.circuits, groups, came_back):
         session.terminal.plan(printable(line))
     if request.is_dry_run:
         return end_dry_run(session, {**selection.to_json(), "rate": rate})
