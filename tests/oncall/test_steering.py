@@ -43,6 +43,65 @@ def test_a_pause_with_an_end_ends_by_itself(desk: Desk) -> None:
     assert (before, after) == ("PAUSED", "DONE")
 
 
+@pytest.mark.parametrize(
+    ("more", "before", "code", "left"),
+    [
+        ((), (), 3, 4),
+        (("--even-though-paused",), (), 0, 0),
+        # Its plan told of that pause.
+        (("--even-though-paused",), ("pause", "--reason", "migration", "--yes"), 0, 0),
+    ],
+)
+def test_a_pause_stops_a_replay_that_is_at_work(
+    desk: Desk,
+    monkeypatch: pytest.MonkeyPatch,
+    more: tuple[str, ...],
+    before: tuple[str, ...],
+    code: int,
+    left: int,
+) -> None:
+    """It went on to its end, although a pause promises to stop all redrives."""
+    desk.park(*(f"letter {number}" for number in range(7)))
+    if before:
+        desk(*before)
+    is_told: list[bool] = []
+
+    def pause_and_wait(seconds: float) -> None:
+        if not is_told:
+            is_told.append(True)
+            paused = desk("pause", "--reason", "the database moves", "--yes", *more)
+            assert "A replay at work stops within two minutes" in paused.said
+        desk.world.clock.advance(seconds)
+
+    monkeypatch.setattr(desk, "sleep", pause_and_wait)
+    ran = desk("replay", "--all", "--rate", "0.05", "--yes", *more)
+
+    assert ran.code == code, ran.said
+    assert len(desk.bodies(PARKING_LOT)) == left
+    assert desk.visible(PARKING_LOT) == left
+    assert ("Stopped, as kim paused the queue; run it again to go on." in ran.err) is bool(left)
+
+
+@pytest.mark.parametrize(("again", "code", "left"), [((), 0, 0), (("pause",), 3, 4)])
+def test_a_replay_that_was_confirmed_during_a_pause_goes_on_until_another(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, again: tuple[str, ...], code: int, left: int
+) -> None:
+    desk.park(*(f"letter {number}" for number in range(7)))
+    desk("pause", "--reason", "migration", "--yes")
+    due = list(again)
+
+    def wait(seconds: float) -> None:
+        if due:
+            assert desk(due.pop(), "--reason", "the disk is full", "--yes").code == 0
+        desk.world.clock.advance(seconds)
+
+    monkeypatch.setattr(desk, "sleep", wait)
+    ran = desk("replay", "--all", "--rate", "0.05", answer="yes\nyes")
+
+    assert ran.code == code, ran.said
+    assert len(desk.bodies(PARKING_LOT)) == left
+
+
 def test_resume_ends_a_pause(desk: Desk) -> None:
     desk.dead_letters("a")
     desk("pause", "--reason", "migration", "--yes")

@@ -27,7 +27,9 @@ def tally_in_words(tally: Tally, done_word: str) -> list[str]:
         parts.append(f"removed {tally.discarded:,} left-over copies of letters sent before")
     parts += [f"skipped {count:,}: {reason}" for reason, count in tally.skipped.most_common()]
     parts += [f"refused {count:,}: {reason}" for reason, count in tally.failed.most_common()]
-    if tally.was_interrupted:
+    if tally.paused_by:
+        parts.append(f"stopped, as {tally.paused_by} paused the queue; run it again to go on")
+    elif tally.was_interrupted:
         parts.append("interrupted; run it again to go on")
     return parts
 

@@ -21,9 +21,10 @@ from threading import Lock
 from typing import Protocol
 
 from smart_redriver.engine.errors import CallFailed, EntryFault
+from smart_redriver.engine.headline import short_name
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL
-from smart_redriver.engine.model.circuit import Lease
+from smart_redriver.engine.model.circuit import Lease, Orders
 from smart_redriver.engine.passes.circuit_keeper import ask_for_next_turn
 from smart_redriver.engine.passes.ports import DeadLetters
 from smart_redriver.engine.passes.read import read_letters
@@ -143,6 +144,7 @@ class Tally:
     """The letters that a command has dealt with so far. `skipped` and `failed` count by reason.
 
     `first_done` has the original ids of the first letters that were done: enough to follow what becomes of them.
+    `paused_by`: whose pause interrupted it; empty if none did.
     """
 
     done: int = 0
@@ -152,6 +154,7 @@ class Tally:
     ids_done: set[str] = field(default_factory=set)
     first_done: set[str] = field(default_factory=set)
     was_interrupted: bool = False
+    paused_by: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -179,6 +182,7 @@ class Work:
     """One command's work through one queue. With `once_each`, a letter that comes back meanwhile is left there.
 
     `is_sent`: whether letters go to their source queues, where letters of a FIFO queue may not overtake each other.
+    `heeds_pause`: whether a pause that begins meanwhile ends the work with the minute's stretch.
     """
 
     def __init__(
@@ -193,6 +197,7 @@ class Work:
         throttle: Throttle | None = None,
         once_each: bool = False,
         is_sent: bool = False,
+        heeds_pause: bool = False,
     ) -> None:
         self._session = session
         self._out_of = out_of
@@ -208,6 +213,7 @@ class Work:
             self._workers = throttle.side_by_side(self._workers)
         self._once_each = once_each
         self._is_sent = is_sent
+        self._heeds_pause = heeds_pause
         self._had: set[str] = set()
         self._few = ENTRIES_PER_CALL if throttle is None else throttle.at_once(ENTRIES_PER_CALL)
         self._tally = Tally()
@@ -220,21 +226,38 @@ class Work:
         self._advance: Advance = lambda _: None
 
     def run(self, advance: Advance = lambda _: None) -> Tally:
-        """Work until the queue shows no more, the limit is reached, or Ctrl-C. Raises CallFailed and Refused."""
+        """Work until the queue shows no more, the limit is reached, Ctrl-C, or a pause that is heeded.
+
+        Raises CallFailed and Refused.
+        """
         self._advance = advance
         owner = new_owner()
+        known_pause = self._pause()
         with self._session.terminal.interrupts() as self._interrupts:
             try:
                 while not self._has_to_stop():
                     with leased_work(self._session, owner) as ends_at:
+                        pause = self._pause()
+                        if pause is not None and pause != known_pause:
+                            self._tally.paused_by = short_name(pause.by) or "somebody"
+                            break
                         self._work_until(ends_at)
                     if self._has_postponed:
                         # While the postponed letters were in hand, another worker may have found the queue empty.
                         self._is_over = self._has_postponed = False
             finally:
                 self._release()
-        self._tally.was_interrupted = self._interrupts.came and not self._is_over
+        is_ended = self._interrupts.came or bool(self._tally.paused_by)
+        self._tally.was_interrupted = is_ended and not self._is_over
         return self._tally
+
+    def _pause(self) -> Orders | None:
+        """The pause of all the DLQ's queues; None if there is none, or if it does not matter. Raises CallFailed."""
+        if not self._heeds_pause:
+            return None
+        circuit = self._session.store.load_circuit()
+        is_paused = circuit is not None and circuit.orders.pauses(self._session.clock())
+        return circuit.orders if circuit is not None and is_paused else None
 
     def _has_to_stop(self) -> bool:
         return self._is_over or self._interrupts.came

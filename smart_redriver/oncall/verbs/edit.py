@@ -440,7 +440,15 @@ def _send_rewritten(
         agreed = Choice(
             ids=frozenset(trial.changed | trial.left_over)
         )  # nobody agreed to letters that arrive meanwhile
-        work = Work(session, out_of, agreed, act, once_each=True, is_sent=True)
+        work = Work(
+            session,
+            out_of,
+            agreed,
+            act,
+            once_each=True,
+            is_sent=True,
+            heeds_pause=not request.insists,
+        )
         with (
             recorded(session, what, request.reason) as ended,
             session.terminal.progress("Editing", len(trial.changed)) as advance,

@@ -12,6 +12,7 @@ from smart_redriver.engine.model import breaker
 from smart_redriver.engine.model.circuit import Circuit, Orders, State
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.status.standing import (
+    INSIST,
     change_and_tell,
     change_circuit,
     confirm_against,
@@ -35,7 +36,8 @@ def pause(session: Session, reason: str, lasts: timedelta | None, *, insists: bo
     end = f"until {stamp(until)}" if until else "until `redrive resume`"
     session.terminal.plan(
         f"Plan: pause {listed(session.place.sources)} {end}. Its letters stay in the DLQ; those near expiry are "
-        "still renewed or parked."
+        "still renewed or parked. A replay at work stops within two minutes, unless it began with "
+        f"{INSIST}."
     )
     standing = tell_standing(session)
     is_anothers = standing.is_paused and standing.orders.by != session.who

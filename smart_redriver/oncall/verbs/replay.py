@@ -128,6 +128,7 @@ def _send(
         workers=request.workers,
         throttle=throttle,
         is_sent=True,
+        heeds_pause=not request.insists,
         once_each=True,  # a letter that its consumer parks again at once would be sent again and again
     )
     what = f"replay {request.choice.in_words()}{' from the DLQ' if request.from_dlq else ''}"
