@@ -22,7 +22,7 @@ from smart_redriver.engine.model.circuit import Lease
 from smart_redriver.engine.triage.ledger import Entry
 from smart_redriver.oncall.console.app import names
 from smart_redriver.oncall.console.at_work import AT_ONCE, Task
-from smart_redriver.oncall.console.shelf import Notepad, Shelf
+from smart_redriver.oncall.console.shelf import Notepad, Sessions, Shelf
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.ledger_scan import stuck_entries
@@ -32,6 +32,7 @@ from smart_redriver.oncall.verbs.options import Kind, Option, Side
 from smart_redriver.oncall.verbs.replay import ReplayRequest, replay
 from tests.oncall.browsing import HOST, Browsing, told
 from tests.oncall.desk import Desk, PassesInTheLog
+from tests.oncall.fakes import STACK, outputs_of
 from tests.oncall.reported import BILLING, DECLINED, declined, failed, report
 
 
@@ -74,6 +75,19 @@ def test_queues_are_shown_as_status_has_them(desk: Desk, page: Browsing) -> None
         None,
     )
     assert facts["Parking lot"]["text"].startswith("2 messages")
+
+
+def test_a_source_queue_is_meant_though_another_queue_is_listed_under_its_name(desk: Desk) -> None:
+    """The page names source queues. With the name in the list, an order would go to the other queue."""
+    other = replace(desk.deployment, queue_name="mails", source_queue_url="x/mails")
+    desk.clients["cloudformation"].stacks[STACK] = {
+        **outputs_of(desk.deployment, "Mails"),
+        **outputs_of(other, "Orders"),
+    }
+    sessions = Sessions(desk.session(Wire(), Notepad()))
+
+    assert sessions.of("mails", Notepad()).place.queue == "mails"
+    assert sessions.of("orders", Notepad()).place.queue == "orders"
 
 
 def test_letters_come_in_pages_that_have_each_of_them_once(desk: Desk, page: Browsing) -> None:

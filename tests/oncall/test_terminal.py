@@ -156,6 +156,21 @@ def test_a_queue_can_be_named_as_it_is_shown(desk: Desk) -> None:
     assert choose_source(place, "Source") == MADE
 
 
+def test_a_name_in_the_list_wins_over_another_queues_source(desk: Desk) -> None:
+    """Where names cross, each name stood for both queues, and nothing could be done to either."""
+    first, second = (
+        Place(
+            stack="Queues",
+            deployment=replace(desk.deployment, queue_name=source, source_queue_url=f"x/{source}"),
+            prefix=listed,
+        )
+        for listed, source in (("X1", "y1"), ("Y1", "x1"))
+    )
+
+    assert choose_places([first, second], "x1") == (first,)
+    assert choose_places([first, second], "y1") == (second,)
+
+
 def test_what_people_read_has_short_names_and_json_the_full_ones() -> None:
     text, as_json = io.StringIO(), io.StringIO()
     people = Terminal(out=text, err=text, answers=io.StringIO("yes"), spared_stack="SmartRedriver")

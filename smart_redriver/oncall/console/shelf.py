@@ -187,8 +187,12 @@ class Sessions:
         return [self._session(place, terminal) for place in self._all_places()]
 
     def of(self, queue: str, terminal: Terminal) -> Session:
-        """The session for one queue. Raises CallFailed, and Refused for a queue that the stack does not have."""
-        places = choose_places(self._all_places(), queue)
+        """The session for one queue. Raises CallFailed, and Refused for a queue that the stack does not have.
+
+        The page names source queues, and the list of queues may have another queue under such a name.
+        """
+        known = self._all_places()
+        places = [one for one in known if queue in one.sources] or choose_places(known, queue)
         return replace(self._session(places[0], terminal), queue=queue)
 
     def forget(self, fault: Exception) -> None:

@@ -200,13 +200,13 @@ def read_places(stack: str, outputs: Mapping[str, str]) -> tuple[Place, ...]:
 def choose_places(places: Sequence[Place], queue: str | None) -> tuple[Place, ...]:
     """Return the places that `queue` names, by the name in the list of queues or a source queue's; all for None.
 
-    Raises Refused if it names none.
+    A name in the list comes first: one queue may be listed under the name of another. Raises Refused if it names none.
     """
     if queue is None:
         return tuple(places)
     wanted = _plain(queue)
-    selection = tuple(
-        one for one in places if wanted in {_plain(name) for name in (one.prefix, *_spoken(one))}
+    selection = tuple(one for one in places if wanted == _plain(one.prefix)) or tuple(
+        one for one in places if wanted in map(_plain, _spoken(one))
     )
     if not selection:
         raise Refused(
