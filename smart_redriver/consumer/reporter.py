@@ -491,7 +491,7 @@ def _logged(event: str) -> Iterator[None]:
 
 
 def _checked(outcome: Outcome | None) -> Outcome | None:
-    """What `before_send` returned. Raises TypeError if it is no outcome."""
+    """Return the result of `before_send`. Raises TypeError if it is no outcome."""
     if outcome is not None and not isinstance(outcome, dict):
         raise TypeError("before_send returned no outcome")
     return outcome

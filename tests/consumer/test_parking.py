@@ -373,7 +373,9 @@ def unhasty(monkeypatch: pytest.MonkeyPatch) -> Unhasty:
     return client
 
 
-MANY = [{"MessageId": f"m{n}", "Body": f"m{n}", "Attributes": {}} for n in range(100)]
+MANY: list[Message] = [
+    {"MessageId": f"m{n}", "Body": f"m{n}", "Attributes": {}} for n in range(100)
+]
 
 
 def test_of_many_messages_at_once_just_those_are_returned_whose_parking_was_not_begun(

@@ -20,7 +20,7 @@ export class RetryableError extends Error {
 /** An error's class, or its name where naming it must not import it. */
 export type ErrorKind = string | (abstract new (...given: never[]) => unknown);
 
-/** What is permanent unless a consumer says otherwise. A SyntaxError counts where `JSON.parse` throws the same of the body. */
+/** The permanent kinds, unless a consumer names others. A SyntaxError counts where `JSON.parse` throws the same of the body. */
 export const PERMANENT: readonly ErrorKind[] = [PermanentError, SyntaxError, "ZodError", "ValidationError"];
 
 /** Throws a TypeError for one kind without an array, and for anything that is no kind. */
@@ -39,7 +39,7 @@ export function isPermanent(error: unknown, body: string, kinds: readonly ErrorK
   let hasOne = false;
   const met = new Set([error]);
   for (const one of met) {
-    // What is no JSON may as well be the answer of a service that is down, and that heals.
+    // Text that is no JSON may as well be the answer of a service that is down, and that heals.
     const isOfService = one instanceof SyntaxError && one.message !== (ofBody === null ? (ofBody = messageOfParsing(body)) : ofBody);
     if (!isOfService && kinds.some((kind) => (typeof kind === "string" ? namesOf(one).includes(kind) : one instanceof kind))) {
       hasOne = true;

@@ -145,8 +145,8 @@ HIDDEN_OR_BEHIND = (
     "hidden, or behind the first ten of their message group: not looked at. Run it again once "
     "they can be seen."
 )
-#: What the ledger tells about some messages in the parking lot. It may know them: as replayed, if their consumer parked
-#: them again.
+#: Some messages in the parking lot. The ledger may know them otherwise: as replayed, if their consumer parked them
+#: again.
 NOT_PARKED_BY_LEDGER = "not in the ledger as parked"
 #: For a letter that is hidden until an unknown moment: a pass or a command hides it for minutes at most.
 TRY_AGAIN = "try again in five minutes"
