@@ -67,10 +67,8 @@ def after(
     later: timedelta = MINUTE,
     outcomes: tuple[tuple[int, int], ...] = (),
     sent: timedelta = timedelta(seconds=5),
-    failing: tuple[float, ...] = (),
-    tried: int = 0,
 ) -> Rate | None:
-    """The rate after a look; `outcomes` and `failing` are of batches `sent` so long before it."""
+    """The rate after a look; `outcomes` are failed and tried of batches `sent` so long before it."""
     now = rate.looked_at + later if rate else NOW
     look = Look(
         at=now,
@@ -82,9 +80,7 @@ def after(
         may_be_too_many=may_be_too_many,
         flaps=flaps,
         unheard=unheard,
-        outcomes=[(now - sent, failed, all_of_them) for failed, all_of_them in outcomes],
-        failing=[(now - sent, share) for share in failing],
-        tried=tried,
+        outcomes=[(now - sent, failed, tried) for failed, tried in outcomes],
     )
     return felt(rate, look)
 
@@ -762,71 +758,6 @@ def test_after_it_had_too_much_what_fails_is_learned_anew_of_letters_that_go_the
     assert (gone_on.is_congested, again.is_congested) == (False, False)
     assert (gone_on.tried, again.usual_failing) == (0.0, None)
     assert gone_on.per_second < FEW_FAIL.per_second
-
-
-#: Of 90 letters that are tried, 45 may be poison.
-HALF_IS_POISON = Rate(per_second=4.0, looked_at=NOW, poison_share=0.5)
-BETWEEN_TRIES = holding(in_flight=45)
-
-
-def test_poison_between_its_tries_is_no_congestion_of_a_quiet_queue() -> None:
-    """Half of a backlog had become invalid: the rate stayed at one a second for twenty minutes."""
-    poison = known(after(HALF_IS_POISON, BETWEEN_TRIES, live=(), tried=90))
-    too_many = known(after(HALF_IS_POISON, holding(in_flight=105), live=(), tried=90))
-
-    assert not poison.is_congested
-    assert too_many.is_congested
-
-
-def test_poison_excuses_nothing_where_live_messages_could_suffer() -> None:
-    busy = replace(HALF_IS_POISON, live=3.0)
-
-    assert known(after(busy, BETWEEN_TRIES, tried=90)).is_congested
-
-
-def test_while_poison_may_hide_what_the_rate_does_only_verdicts_raise_it() -> None:
-    """A consumer that failed beyond five a second seemed to bear any rate: 85 good letters were parked."""
-
-    def look(rate: Rate, *failing: float, sent: timedelta = 5 * SECOND) -> Rate:
-        return known(after(rate, BETWEEN_TRIES, live=(), tried=90, failing=failing, sent=sent))
-
-    unknown = look(HALF_IS_POISON)
-    raised = look(unknown, 0.5, 0.6)
-    of_before = look(raised, 0.6, sent=2 * MINUTE)
-    too_high = look(raised, 0.7)
-
-    assert unknown.per_second == HALF_IS_POISON.per_second
-    assert raised.per_second == GROWTH * unknown.per_second
-    assert of_before.per_second == raised.per_second
-    assert too_high.is_congested
-    assert too_high.borne is not None
-
-
-def test_near_a_rate_that_was_too_high_verdicts_raise_it_by_little() -> None:
-    rate = replace(HALF_IS_POISON, borne=3.0, borne_at=NOW)
-
-    raised = known(after(rate, BETWEEN_TRIES, live=(), tried=90, failing=(0.5,)))
-
-    assert raised.per_second == CREEP * rate.per_second
-
-
-def test_the_smallest_share_that_failed_since_the_circuit_closed_is_taken_for_poison() -> None:
-    shown = known(after(HALF_IS_POISON, holding(), live=(), failing=(0.8, 0.3)))
-    later = known(after(shown, holding(), live=(), failing=(0.6,)))
-    opened = known(after(later, holding(), live=(), is_closed=False))
-
-    assert (shown.poison_share, later.poison_share, opened.poison_share) == (0.3, 0.3, None)
-
-
-@pytest.mark.parametrize(("share", "borne"), [(0.5, None), (0.1, 1.2)])
-def test_a_congestion_before_the_first_verdict_is_forgotten_if_that_shows_poison(
-    share: float, borne: float | None
-) -> None:
-    rate = Rate(per_second=1.0, looked_at=NOW, borne=1.2, borne_at=NOW)
-
-    told = known(after(rate, holding(), live=(), failing=(share,)))
-
-    assert told.borne == borne
 
 
 def test_an_open_circuit_does_not_make_it_grow() -> None:

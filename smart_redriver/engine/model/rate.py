@@ -128,9 +128,6 @@ class Rate:
         without_ours: messages that the queue held when none of our letters were there.
         tried, failed: letters without strikes whose outcome was known soon after they went. Older ones count in part.
         usual_failing: the smallest share of them that failed since the last congestion; None while too few were tried.
-        poison_share: the smallest share of a batch that failed since the circuit closed: poison fails at any rate. None
-            before the first verdict.
-        raised_at: when a verdict last raised the rate, where what is in flight may be poison.
 
     """
 
@@ -150,8 +147,6 @@ class Rate:
     tried: float = 0.0
     failed: float = 0.0
     usual_failing: float | None = None
-    poison_share: float | None = None
-    raised_at: datetime | None = None
 
     @property
     def is_quiet(self) -> bool:
@@ -228,9 +223,6 @@ class Look:
         flaps: the consumer is known to go up and down, by itself or because of the rate.
         unheard: letters that reached the consumer and that it has not reported on; None if it does not report.
         outcomes: the outcomes of letters since the last look.
-        failing: of the batches that got a verdict since the last look, when each was sent, and what share of its
-            letters failed.
-        tried: letters that went so lately that those that fail may be between two tries.
 
     """
 
@@ -244,8 +236,6 @@ class Look:
     flaps: bool = False
     unheard: float | None = None
     outcomes: Outcomes = ()
-    failing: Sequence[tuple[datetime, float]] = ()
-    tried: int = 0
 
     @property
     def live_per_second(self) -> float:
@@ -340,8 +330,7 @@ def felt(rate: Rate | None, look: Look) -> Rate | None:
 def _learned(rate: Rate, look: Look) -> Rate:
     """The rate after what the queue shows of it."""
     arrives = rate.live + (rate.per_second if look.is_telling(rate) else 0.0)
-    poison = 2 * (rate.poison_share or 0.0) * look.tried if rate.is_quiet else 0.0
-    if _is_crowded(rate, look.facts, arrives, poison):
+    if _is_crowded(rate, look.facts, arrives):
         return _congested(rate, look, is_ours=look.may_show(rate))
     if rate.is_congested:
         return _gone_on(_paid(rate, look.at))
@@ -351,8 +340,6 @@ def _learned(rate: Rate, look: Look) -> Rate:
     if _fails_more(rate):
         return _congested(rate, look, is_ours=True)
     rate = _with_usual(rate, look, arrives)
-    if poison and _is_crowded(rate, look.facts, arrives):
-        return _proven(rate, look)
     return _grown(rate, look) if look.is_telling(rate) else rate
 
 
@@ -395,41 +382,15 @@ def _told(rate: Rate, look: Look) -> Rate:
             # Nothing has shown since that the consumer bears it, and it is the rate that was too high.
             rate = replace(rate, per_second=min(rate.per_second, _begins(rate.live)))
     rate = replace(
-        _with_poison(rate, look),
+        rate,
         live=look.live_per_second if look.live else rate.live,
         without_ours=min(rate.without_ours, look.held),
     )
     return _with_outcomes(rate, look.outcomes, look.at)
 
 
-def _with_poison(rate: Rate, look: Look) -> Rate:
-    """The rate with the smallest share of letters that failed since the circuit closed.
-
-    If the first verdict shows poison, an earlier congestion is forgotten: poison was in flight between its tries.
-    """
-    if not look.is_closed:
-        return replace(rate, poison_share=None, raised_at=None)
-    shares = [share for _, share in look.failing]
-    if rate.poison_share is not None:
-        shares.append(rate.poison_share)
-    elif rate.is_quiet and min(shares, default=0.0) > SURPLUS_FAILING:
-        rate = _forgotten(rate)
-    return replace(rate, poison_share=min(shares, default=None))
-
-
-def _proven(rate: Rate, look: Look) -> Rate:
-    """The rate where only poison explains what is in flight: verdicts on letters that went at it show its effect."""
-    shares = [share for sent_at, share in look.failing if sent_at >= (rate.raised_at or sent_at)]
-    if not shares:
-        return rate
-    if max(shares) > (rate.poison_share or 0.0) + SURPLUS_FAILING:
-        return _congested(rate, look, is_ours=True)
-    growth = GROWTH if rate.borne is None else CREEP
-    return replace(rate, per_second=growth * rate.per_second, raised_at=look.at)
-
-
-def _is_crowded(rate: Rate, facts: QueueFacts, arrives: float, poison: float = 0.0) -> bool:
-    """Whether more messages than usual wait or are in flight, for this many arrivals a second, beside `poison`."""
+def _is_crowded(rate: Rate, facts: QueueFacts, arrives: float) -> bool:
+    """Whether more messages than usual wait or are in flight, for this many arrivals a second."""
     share = SHARE_THAT_ENDS if rate.is_congested else 1.0
     usual = 2 * rate.without_ours
     waits = arrives * SURPLUS_WAIT
@@ -441,7 +402,6 @@ def _is_crowded(rate: Rate, facts: QueueFacts, arrives: float, poison: float = 0
     in_flight = (
         share * (SURPLUS_MESSAGES + arrives * SURPLUS_IN_FLIGHT)
         + 2 * arrives * rate.usual_in_flight
-        + poison
     )
     dies = SURPLUS_DEATHS + usual
     return (

@@ -42,7 +42,6 @@ from smart_redriver.engine.model.rate import (
     AHEAD_AT_ONCE,
     AHEAD_OF_SCHEDULE,
     CLEARED,
-    FEWEST_TO_TELL,
     HARDLY_LIVE,
     LIVE_MINUTES,
     LOOKS_EVERY,
@@ -259,8 +258,6 @@ class SourceContext:
             flaps=is_flapping(circuit),
             unheard=self._unheard(now),
             outcomes=self._outcomes(),
-            failing=self._failing(now),
-            tried=self._tried(now),
         )
         return felt(circuit.rate, look)
 
@@ -275,21 +272,6 @@ class SourceContext:
         judged = [one for one in self.rulings if one.judgement.verdict is not None]
         told = [(one.batch.sent_at, one.evidence) for one in judged]
         return [(at, known.failed, known.failed + known.succeeded) for at, known in told]
-
-    def _failing(self, now: datetime) -> list[tuple[datetime, float]]:
-        """When each batch that got a verdict in this pass was sent, and the share of it that failed in its time."""
-        return [
-            (one.batch.sent_at, 1 - one.evidence.succeeded / one.batch.size)
-            for one in self.rulings
-            if one.judgement.verdict is Verdict.SUCCESS
-            and one.batch.size >= FEWEST_TO_TELL
-            and now >= one.batch.due_at
-        ]
-
-    def _tried(self, now: datetime) -> int:
-        """Letters that went so lately that those that fail may be between two tries."""
-        since = now - self.time_to_fail() - CLEARED
-        return sum(one.size for one in self.circuit.batches if one.sent_at >= since)
 
     def _unheard(self, now: datetime) -> float | None:
         """Letters that reached the consumer and that it has not reported on; None if it does not report."""
