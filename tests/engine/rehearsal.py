@@ -6,6 +6,7 @@ import io
 import pickle
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from threading import Lock
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, TypeVar
 
@@ -37,7 +38,8 @@ COMPARED = (
 T = TypeVar("T")
 
 _PLAIN = frozenset({str, int, float, bytes, bool, type(None), list, dict, tuple, set})
-_NEVER_CHANGED = (type, FunctionType, BuiltinFunctionType)
+#: The lock is that of the kit's wire, over which a simulated kit sends nothing.
+_NEVER_CHANGED = (type, FunctionType, BuiltinFunctionType, type(Lock()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
