@@ -1,13 +1,18 @@
-"""Of letters that would come back out of sight so many go that it can be told what became of each."""
+"""How much of a group an answer shows, and how many go of letters that would come back out of sight."""
 
 from __future__ import annotations
 
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from smart_redriver.engine.aws.state_table import Known
 from smart_redriver.engine.model.circuit import Circuit
 from smart_redriver.engine.model.fifo_counts import BatchCounts
 from smart_redriver.engine.model.permit import REPORTS_EXPECTED
+from smart_redriver.engine.passes.read import read_letters
 from smart_redriver.engine.triage.case import Case, GroupView
 from smart_redriver.engine.triage.decision import Redrive
 from smart_redriver.engine.triage.ledger import Status
@@ -50,6 +55,33 @@ def going(circuit: Circuit, letters: list[tuple[Case, Redrive]]) -> list[str]:
 
 
 GOOD = batch_counts(1, succeeded=1)
+
+
+@pytest.mark.parametrize(
+    ("groups", "views"),
+    [
+        ("aab", "a WHOLE, b WHOLE"),
+        ("aba", "a WHOLE, b WHOLE"),
+        ("aaaaaaabbb", "a WHOLE, b CUT"),
+        ("aaaaaaaaaa", "a FULL"),
+        # SQS fills an answer from one group first: this is of a queue that does not.
+        ("abcabcabca", "a CUT, b CUT, c CUT"),
+        ("abbbbbbbba", "a CUT, b CUT"),
+    ],
+)
+def test_a_full_answer_may_have_cut_off_its_last_group_and_any_if_it_is_mixed(
+    groups: str, views: str
+) -> None:
+    letters = [
+        a_letter(message_id=str(place), group_id=group) for place, group in enumerate(groups)
+    ]
+    queue: Any = SimpleNamespace(is_fifo=True, receive=lambda _, hidden_for: letters)
+    ledger: Any = SimpleNamespace(read_ledger=lambda _: Known())
+
+    read = read_letters(queue, ledger, len(groups), hidden_for=timedelta(minutes=5))
+
+    seen = {one.letter.group_id: one.group_view.value for one in read.cases}
+    assert ", ".join(f"{group} {view}" for group, view in sorted(seen.items())) == views
 
 
 def test_the_first_of_them_goes_alone_and_others_go_as_they_come() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import groupby
 
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.messages.letter import Letter, RedriveMetadata
@@ -73,11 +74,19 @@ def read_letters(
 
 
 def _views(received: Sequence[Letter]) -> dict[str | None, GroupView]:
-    """Return how much of each group one receive returned: a full receive may have cut off its last group."""
-    views = dict.fromkeys((one.group_id for one in received), GroupView.WHOLE)
-    if len(received) >= LETTERS_A_RECEIVE:
-        views[received[-1].group_id] = GroupView.FULL if len(views) == 1 else GroupView.CUT
-    return views
+    """Return how much of each group one receive returned: a full receive may have cut off its last group.
+
+    SQS fills an answer from one group first. A full answer that returns to a group was not filled so, and may have cut
+    off any of them.
+    """
+    groups = [group_id for group_id, _ in groupby(one.group_id for one in received)]
+    views = dict.fromkeys(groups, GroupView.WHOLE)
+    if len(received) < LETTERS_A_RECEIVE:
+        return views
+    if len(views) == 1:
+        return dict.fromkeys(views, GroupView.FULL)
+    is_mixed = len(groups) > len(views)
+    return views | dict.fromkeys(groups if is_mixed else groups[-1:], GroupView.CUT)
 
 
 def recognise(letters: list[Letter], ledger: Ledger) -> list[Case]:
