@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -100,6 +101,32 @@ def test_a_replay_that_was_confirmed_during_a_pause_goes_on_until_another(
 
     assert ran.code == code, ran.said
     assert len(desk.bodies(PARKING_LOT)) == left
+
+
+@pytest.mark.parametrize(
+    ("to", "more", "code", "imported"),
+    [
+        ("source", (), 3, 10),
+        ("source", ("--even-though-paused",), 0, 12),
+        ("parking-lot", (), 0, 12),
+    ],
+)
+def test_a_pause_stops_an_import_to_the_source(
+    desk: Desk, tmp_path: Path, to: str, more: tuple[str, ...], code: int, imported: int
+) -> None:
+    desk.park(*(f"letter {number}" for number in range(12)))
+    file = str(tmp_path / "letters.jsonl")
+    assert desk("delete", "--all", "--export", file, "--yes").code == 0
+
+    def pause() -> None:
+        assert desk("pause", "--reason", "the database moves", "--yes").code == 0
+
+    script = nth("SendMessageBatch", 0, meanwhile(pause))
+    ran = desk("import", file, "--to", to, "--yes", *more, script=script)
+
+    assert ran.code == code, ran.said
+    assert len(desk.bodies(SOURCE) + desk.bodies(PARKING_LOT)) == imported
+    assert ("Stopped, as kim paused the queue; run it again to go on." in ran.err) is bool(code)
 
 
 def test_resume_ends_a_pause(desk: Desk) -> None:
@@ -281,6 +308,18 @@ def test_a_run_prints_the_report_of_its_pass(desk: Desk) -> None:
     ) in ran.out
     assert "2 letters await a verdict" in desk("status").out
     assert desk.bodies(SOURCE) == ["a", "b"]
+
+
+def test_a_run_that_stands_aside_for_a_native_redrive_did_not_do_its_work(desk: Desk) -> None:
+    desk.dead_letters("a", "b")
+    sqs = desk.world.sqs
+    asked = sqs.get_queue_attributes(QueueUrl=desk.world.url(DLQ), AttributeNames=["QueueArn"])
+    arn = asked["Attributes"]["QueueArn"]
+    sqs.start_message_move_task(SourceArn=arn, MaxNumberOfMessagesPerSecond=1)
+
+    ran = desk("run", "--yes", "--json")
+
+    assert (ran.json["outcome"], ran.code) == ("MOVE_TASK_RUNNING", 1)
 
 
 def test_a_dry_run_prints_each_decision_and_its_reason(desk: Desk) -> None:

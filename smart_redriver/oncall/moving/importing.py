@@ -18,7 +18,7 @@ from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.export_file import Kept
 from smart_redriver.oncall.letters.reach import BEHIND, in_ranks
 from smart_redriver.oncall.moving.sending import Destinations
-from smart_redriver.oncall.moving.work import Tally, leased_work, new_owner, tell_refused
+from smart_redriver.oncall.moving.work import NewPause, Tally, leased_work, new_owner, tell_refused
 from smart_redriver.oncall.terminal.terminal import Advance
 
 
@@ -72,16 +72,25 @@ class Importing(ABC):
         #: Groups of FIFO queues that wait because one of their letters was refused.
         self._stopped: set[str | None] = set()
 
-    def take_all(self, letters: Iterable[Kept], advance: Advance = lambda _: None) -> None:
+    def take_all(
+        self,
+        letters: Iterable[Kept],
+        advance: Advance = lambda _: None,
+        *,
+        pause: NewPause | None = None,
+    ) -> None:
         """Import letters a few at a time, each few under the lease. After Ctrl-C, it only finishes those in hand.
 
-        Raises CallFailed and Refused.
+        `pause` ends it, too, if given. Raises CallFailed and Refused.
         """
         owner, reading = new_owner(), iter(letters)
         with self._session.terminal.interrupts() as interrupts:
             few = list(islice(reading, ENTRIES_PER_CALL))
             while few and not interrupts.came:
                 with leased_work(self._session, owner):
+                    if pause and (paused_by := pause.by()):
+                        self.tally.paused_by = paused_by
+                        break
                     self._take(few)
                 advance(len(few))
                 few = list(islice(reading, ENTRIES_PER_CALL))

@@ -129,6 +129,29 @@ class Throttle:
             self._free_at = starts + timedelta(seconds=letters / self._rate)
 
 
+class NewPause:
+    """Watches for a pause that begins after a command did. A pause of all the DLQ's queues is meant.
+
+    Raises CallFailed.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._known = self._orders()
+
+    def by(self) -> str:
+        """Return who has paused the queue since the command began; empty if nobody has. Raises CallFailed."""
+        orders = self._orders()
+        if orders is None or orders == self._known:
+            return ""
+        return short_name(orders.by) or "somebody"
+
+    def _orders(self) -> Orders | None:
+        circuit = self._session.store.load_circuit()
+        is_paused = circuit is not None and circuit.orders.pauses(self._session.clock())
+        return circuit.orders if circuit is not None and is_paused else None
+
+
 #: After a kill, the letters in hand are visible again after this time.
 HIDDEN_FOR = timedelta(minutes=5)
 #: After Ctrl-C, a command that waits for its rate goes on for at most this long.
@@ -232,14 +255,13 @@ class Work:
         """
         self._advance = advance
         owner = new_owner()
-        known_pause = self._pause()
+        pause = NewPause(self._session) if self._heeds_pause else None
         with self._session.terminal.interrupts() as self._interrupts:
             try:
                 while not self._has_to_stop():
                     with leased_work(self._session, owner) as ends_at:
-                        pause = self._pause()
-                        if pause is not None and pause != known_pause:
-                            self._tally.paused_by = short_name(pause.by) or "somebody"
+                        if pause and (paused_by := pause.by()):
+                            self._tally.paused_by = paused_by
                             break
                         self._work_until(ends_at)
                     if self._has_postponed:
@@ -250,14 +272,6 @@ class Work:
         is_ended = self._interrupts.came or bool(self._tally.paused_by)
         self._tally.was_interrupted = is_ended and not self._is_over
         return self._tally
-
-    def _pause(self) -> Orders | None:
-        """The pause of all the DLQ's queues; None if there is none, or if it does not matter. Raises CallFailed."""
-        if not self._heeds_pause:
-            return None
-        circuit = self._session.store.load_circuit()
-        is_paused = circuit is not None and circuit.orders.pauses(self._session.clock())
-        return circuit.orders if circuit is not None and is_paused else None
 
     def _has_to_stop(self) -> bool:
         return self._is_over or self._interrupts.came

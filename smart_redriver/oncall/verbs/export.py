@@ -35,7 +35,7 @@ from smart_redriver.oncall.moving.selection import (
     nothing_matches,
     sample,
 )
-from smart_redriver.oncall.moving.work import tell_refused
+from smart_redriver.oncall.moving.work import NewPause, tell_refused
 from smart_redriver.oncall.status.standing import confirm_sending, tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.words import listed
@@ -158,7 +158,8 @@ def import_letters(session: Session, request: ImportRequest) -> Exit:
         recorded(session, f"import {file.path} to {importing.where}", request.reason) as ended,
         session.terminal.progress("Importing", total) as advance,
     ):
-        importing.take_all(file, advance)
+        pause = NewPause(session) if request.to_source and not request.insists else None
+        importing.take_all(file, advance, pause=pause)
         ended.extend(tally_in_words(importing.tally, "imported"))
     return finish(session, importing.tally, Choice(), "imported")
 

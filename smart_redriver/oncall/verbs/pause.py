@@ -36,8 +36,8 @@ def pause(session: Session, reason: str, lasts: timedelta | None, *, insists: bo
     end = f"until {stamp(until)}" if until else "until `redrive resume`"
     session.terminal.plan(
         f"Plan: pause {listed(session.place.sources)} {end}. Its letters stay in the DLQ; those near expiry are "
-        "still renewed or parked. A replay at work stops within two minutes, unless it began with "
-        f"{INSIST}."
+        "still renewed or parked. A replay at work stops within two minutes, and so does an import to the source, "
+        f"unless it began with {INSIST}."
     )
     standing = tell_standing(session)
     is_anothers = standing.is_paused and standing.orders.by != session.who

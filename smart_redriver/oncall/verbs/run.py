@@ -35,7 +35,14 @@ from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.words import await_a_verdict
 
 LONGEST_DRY_RUN = timedelta(seconds=60)
-_BAD = frozenset({Outcome.FAILED.value, Outcome.REFUSED.value, Outcome.LEASE_HELD.value})
+#: Outcomes of a pass that did not do what it was run for.
+_UNDONE = (
+    Outcome.FAILED,
+    Outcome.REFUSED,
+    Outcome.LEASE_HELD,
+    Outcome.LOST_RACE,
+    Outcome.MOVE_TASK_RUNNING,
+)
 
 
 def run(session: Session, *, is_dry_run: bool, reason: str = "") -> Exit:
@@ -57,7 +64,7 @@ def run(session: Session, *, is_dry_run: bool, reason: str = "") -> Exit:
     session.terminal.result(report)
     session.terminal.say(report_in_words(report))
     _tell_more(session, report)
-    return Exit.REFUSED if report.get("outcome") in _BAD else Exit.DONE
+    return Exit.REFUSED if report.get("outcome") in _UNDONE else Exit.DONE
 
 
 def dry_run(session: Session) -> dict[str, Any]:
