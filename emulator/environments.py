@@ -9,6 +9,8 @@ from .driving import CLOCK_FILE, CONTROL_FILE
 
 #: In a work directory: where sleeping functions announce it, see `overlay.sleepers`.
 ASLEEP_FOLDER = Path("tmp") / "asleep"
+#: In a work directory: what functions' environments have compiled.
+BYTECODE_FOLDER = Path("tmp") / "bytecode"
 
 #: In a work directory: the variables for a person's shell.
 SHELL_FILE = "environment.sh"
@@ -87,6 +89,7 @@ def for_ministack(work_dir: Path, port: int) -> dict[str, str]:
         "LOCAL_AWS_CLOCK": str(work_dir / CLOCK_FILE),
         "LOCAL_AWS_CONTROL": str(work_dir / CONTROL_FILE),
         "LOCAL_AWS_ASLEEP": str(work_dir / ASLEEP_FOLDER),
+        "LOCAL_AWS_BYTECODE": str(work_dir / BYTECODE_FOLDER),
         "IOT_MTLS_ENABLED": "0",
         "SFTP_ENABLED": "0",
     }

@@ -18,7 +18,7 @@ import boto3
 from . import driving, environments
 from .clock import Clock
 from .driving import CLOCK_FILE, CONTROL_FILE, LocalAwsError
-from .environments import ASLEEP_FOLDER, REGION, ROOT, SHELL_FILE
+from .environments import ASLEEP_FOLDER, BYTECODE_FOLDER, REGION, ROOT, SHELL_FILE
 
 #: The pace of a clock that is driven, and of one that a person watches.
 SLOW, REAL = 0.1, 1.0
@@ -79,7 +79,8 @@ class LocalAws:
         """
         if not self._python.exists():
             raise LocalAwsError(f"no emulator environment: {self._python} does not exist")
-        (self.work_dir / ASLEEP_FOLDER).mkdir(parents=True, exist_ok=True)
+        for folder in (ASLEEP_FOLDER, BYTECODE_FOLDER):
+            (self.work_dir / folder).mkdir(parents=True, exist_ok=True)
         (self.work_dir / CONTROL_FILE).unlink(missing_ok=True)
         variables = self._process_environment()
         if ends_with_this_process:

@@ -7,6 +7,9 @@ import threading
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
+
+from .patching import wrap
 
 SUPPORTED = "1.5.33"
 
@@ -28,6 +31,7 @@ def main() -> None:
     from ministack import app
 
     _date_answers_in_real_time(clock)
+    _send_headers_with_the_body()
     app._port_is_bindable = lambda *_: False  # under TLS it would also take port 443
     sys.argv = sys.argv[:1]
     app.main()
@@ -47,6 +51,21 @@ def _date_answers_in_real_time(clock: Any) -> None:
         return formatdate(clock.now() - clock.offset, **options)
 
     app.formatdate = real_date
+
+
+def _send_headers_with_the_body() -> None:
+    """Send an answer in one write: with two, the server and its caller took a tenth more of the processor."""
+    import h11
+
+    held: WeakKeyDictionary[Any, bytes] = WeakKeyDictionary()
+
+    @wrap(h11.Connection, "send")
+    def send(run: Any, connection: Any, event: Any) -> Any:
+        data = run(connection, event)
+        if isinstance(event, h11.Response):
+            held[connection] = data
+            return b""  # which asyncio does not write
+        return held.pop(connection, b"") + (data or b"")
 
 
 def _check_version() -> None:

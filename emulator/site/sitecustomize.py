@@ -8,6 +8,9 @@ repository.
 a Lambda's time limit. `datetime.now()` reads C time and stays real as well, which request signing needs. `time.sleep`
 stays real with one exception: a function that sleeps for a second or more sleeps until the virtual clock has passed its
 wake-up time. It announces that in a file, so that whatever moves the clock need not wait for it (`overlay.sleepers`).
+
+MiniStack unpacks a function's code anew for each environment. Compiling it took a sixth of such an environment's whole
+time, so what one has compiled is kept for the next, by the text of the source.
 """
 
 import os
@@ -75,3 +78,35 @@ if _clock_file and _asleep_folder and os.environ.get("AWS_LAMBDA_FUNCTION_NAME")
     if os.path.exists(_announcement):  # noqa: PTH110 - as above
         os.unlink(_announcement)  # noqa: PTH108 - of one that was killed asleep, and had our id
     time.sleep = _virtual_sleep  # type: ignore[assignment]  # nobody here sleeps for a SupportsIndex
+
+_bytecode_folder = os.environ.get("LOCAL_AWS_BYTECODE")
+if _bytecode_folder and os.environ.get("AWS_LAMBDA_FUNCTION_NAME"):
+    import _imp
+    import hashlib
+    import marshal
+    import sys
+    from importlib.machinery import SourceFileLoader
+    from typing import Any
+
+    _compile = SourceFileLoader.source_to_code
+
+    def _kept_or_compiled(
+        self: SourceFileLoader, data: Any, path: str, folder: str = _bytecode_folder, **more: Any
+    ) -> Any:
+        kept = os.path.join(folder, hashlib.sha256(data).hexdigest())  # noqa: PTH118 - as above
+        try:
+            with open(kept, "rb") as file:  # noqa: PTH123 - as above
+                code = marshal.load(file)
+        except FileNotFoundError:
+            code = _compile(self, data, path, **more)
+            own = f"{kept}.{os.getpid()}"
+            with open(own, "wb") as file:  # noqa: PTH123 - as above
+                marshal.dump(code, file)
+            os.replace(own, kept)  # noqa: PTH105 - another environment may be reading it
+        else:
+            # As the import system does, for tracebacks.
+            _imp._fix_co_filename(code, path)  # type: ignore[attr-defined]
+        return code
+
+    sys.dont_write_bytecode = True
+    SourceFileLoader.source_to_code = _kept_or_compiled  # type: ignore[method-assign,assignment]  # for our arguments

@@ -53,6 +53,22 @@ def test_an_environment_survives_an_exception(
     assert _invoke(functions, function, {}) == 2
 
 
+def test_functions_of_the_same_source_run_as_their_own_copies_of_it(
+    functions: Any, make_function: Callable[..., str]
+) -> None:
+    """What the first one's environment compiled is the second one's, too: the code still has to name its own file."""
+    source = """
+        def handler(event, context):
+            return [__file__, handler.__code__.co_filename]
+        """
+
+    first, second = (_invoke(functions, make_function(source), {}) for _ in range(2))
+
+    assert first[0] == first[1]
+    assert second[0] == second[1]
+    assert first[0] != second[0]
+
+
 def test_a_function_knows_its_log_group(functions: Any, make_function: Callable[..., str]) -> None:
     function = make_function(
         """
