@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
 import sys
 from datetime import timedelta
@@ -326,6 +327,25 @@ def test_what_the_queue_refuses_stays_and_is_told(desk: Desk) -> None:
     assert len(desk.bodies(SOURCE)) == 1
     assert desk.visible(PARKING_LOT) == 1
     assert "Refused 1: SendMessageBatch: InternalError." in ran.err
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=lambda one: one.name)
+def test_a_signal_to_end_stops_a_replay_after_the_letters_in_hand(
+    desk: Desk, sent: signal.Signals
+) -> None:
+    """SIGTERM killed it, and the next command waited until its lease had expired."""
+    desk.park(*(f"letter {number}" for number in range(25)))
+    handler = signal.getsignal(sent)
+    script = nth("SendMessageBatch", 0, meanwhile(lambda: signal.raise_signal(sent)))
+
+    ran = desk("replay", "--all", "--rate", "2", "--yes", script=script)
+
+    assert ran.code == 3
+    assert "Interrupted; run it again to go on." in ran.err
+    assert (len(desk.bodies(SOURCE)), desk.visible(PARKING_LOT)) == (10, 15)
+    assert "is at work on this queue" not in desk("replay", "--all", "--yes").err
+    assert desk.bodies(PARKING_LOT) == []
+    assert signal.getsignal(sent) is handler
 
 
 def test_replay_waits_while_a_pass_is_at_work(desk: Desk) -> None:

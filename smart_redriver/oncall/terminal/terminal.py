@@ -23,24 +23,25 @@ from smart_redriver.oncall.terminal.exits import UNCHANGED, Refused
 from smart_redriver.oncall.terminal.table import folded, table
 from smart_redriver.oncall.terminal.words import shortened
 
+#: Ctrl-C, and a pipeline, a container or an init system that ends the command.
+ENDING = (signal.SIGINT, signal.SIGTERM)
+
 
 class Interrupts:
-    """While entered, notes the first Ctrl-C. `came` says whether it did."""
+    """While entered, notes the first signal to end. `came` says whether there was one. A second one ends at once."""
 
     def __init__(self) -> None:
         self.came = False
-        self._previous: Any = None
-        self._is_installed = False
+        self._previous: list[Any] = []
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
-            self._previous = signal.signal(signal.SIGINT, self._note)
-            self._is_installed = True
+            self._previous = [signal.signal(one, self._note) for one in ENDING]
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._is_installed:
-            signal.signal(signal.SIGINT, self._previous)
+        for one, handler in zip(ENDING, self._previous, strict=False):  # none, in another thread
+            signal.signal(one, handler)
 
     def _note(self, *_: object) -> None:
         if self.came:

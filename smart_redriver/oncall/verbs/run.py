@@ -32,6 +32,7 @@ from smart_redriver.oncall.status.passes import acts_in_words
 from smart_redriver.oncall.status.standing import tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Misused, Refused
 from smart_redriver.oncall.terminal.table import printable
+from smart_redriver.oncall.terminal.terminal import ENDING
 from smart_redriver.oncall.terminal.words import await_a_verdict
 
 LONGEST_DRY_RUN = timedelta(seconds=60)
@@ -117,12 +118,11 @@ def run_forever(session: Session, file: Path) -> Exit:
 def _asked_to_end() -> Iterator[Event]:
     """An event that the signals to end the process set. Restores the signals' handlers afterwards."""
     asked = Event()
-    signals = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(one, lambda *_: asked.set()) for one in signals]
+    before = [signal.signal(one, lambda *_: asked.set()) for one in ENDING]
     try:
         yield asked
     finally:
-        for one, handler in zip(signals, before, strict=True):
+        for one, handler in zip(ENDING, before, strict=True):
             signal.signal(one, handler)
 
 
