@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from smart_redriver.engine.errors import EntryFault
-from smart_redriver.engine.messages.letter import RedriveMetadata
+from smart_redriver.engine.messages.letter import Letter, RedriveMetadata
 from smart_redriver.engine.model.circuit import Lease
 from smart_redriver.engine.passes.ports import Known, Memory
 from smart_redriver.engine.reports.outcomes import (
@@ -79,6 +79,9 @@ class Outcomes:
         self._place = place
         self._clock = clock
         self._out: dict[str, Out] = {}
+        #: By the original id of a letter, the id under which it was last out.
+        self._last_out: dict[str, str] = {}
+        shelf.is_awaited = self._is_awaited
         self._told: set[str] = set()
         #: What the process before had noted as out, and whether it was sure: see `Out`.
         self._noted: Mapping[str, bool] = {}
@@ -123,22 +126,28 @@ class Outcomes:
         self.note(known.entries.values())
 
     def note(self, entries: Iterable[Entry]) -> None:
-        """Note entries of the ledger."""
+        """Note entries that were read in the ledger. What others have sent may be back for long."""
+        are_new = [self._note(one) for one in entries]
+        if any(are_new):
+            self._shelf.search_again()
+
+    def note_written(self, entries: Iterable[Entry]) -> None:
+        """Note entries that this process writes to the ledger. What it has sent is back later, if at all."""
         for one in entries:
             self._note(one)
 
-    def _note(self, entry: Entry) -> None:
-        self._out = {
-            at: one
-            for at, one in self._out.items()
-            if one.entry.original_id != entry.original_id or at == entry.current_id
-        }
+    def _note(self, entry: Entry) -> bool:
+        """Note an entry. Returns whether a message is out that was not known to be."""
+        before = self._last_out.get(entry.original_id, entry.current_id)
+        if before != entry.current_id:
+            self._forget(before)
         place = self._place_of(entry)
         is_out = entry.status is Status.REDRIVEN and not entry.is_settled
         if not is_out or place is None or entry.queue not in self._place.topics:
-            self._out.pop(entry.current_id, None)
+            self._forget(entry.current_id)
         elif entry.current_id not in self._out:
             number, offset = place
+            self._last_out[entry.original_id] = entry.current_id
             self._out[entry.current_id] = Out(
                 entry=entry,
                 partition=Partition(entry.queue, number),
@@ -146,6 +155,17 @@ class Outcomes:
                 untraceable=self._untraceable_before(entry),
                 is_sure=self._noted.get(entry.current_id, False),
             )
+            return True
+        return False
+
+    def _forget(self, at: str) -> None:
+        one = self._out.pop(at, None)
+        if one is not None:
+            self._last_out.pop(one.entry.original_id, None)
+
+    def _is_awaited(self, letter: Letter) -> bool:
+        """Whether it is a redriven message that came back, or an earlier copy of one."""
+        return letter.message_id in self._out or letter.original_id in self._last_out
 
     def _place_of(self, entry: Entry) -> tuple[int, int] | None:
         """Partition and offset of a message in the topic that there is now; None if it was in an earlier one."""
@@ -182,7 +202,7 @@ class Outcomes:
         """Forget outcomes that were processed."""
         for one in reports:
             for at in json.loads(one.receipt_handle):
-                self._out.pop(at, None)
+                self._forget(at)
         return []
 
     def release(self, reports: Sequence[OutcomeMessage]) -> list[EntryFault]:
@@ -204,14 +224,14 @@ class Outcomes:
                 ended.append((one.entry, back))
                 continue
             if self._place_of(one.entry) is None:
-                del self._out[at]  # its topic was deleted, and commits in the new one are of others
+                self._forget(at)  # its topic was deleted, and commits in the new one are of others
                 continue
             is_over = has_read_all and self._is_done_with(one, committed, now)
             one.has_left = is_over and self._may_be_back(one)
             if is_over and not one.has_left:
                 ended.append((one.entry, None))
             elif now - (one.entry.last_redrive or now) > LONGEST_OUT:
-                del self._out[at]
+                self._forget(at)
         return ended
 
     def _may_be_back(self, one: Out) -> bool:
@@ -290,5 +310,5 @@ class WatchedMemory:
         now: datetime,
     ) -> None:
         """Write entries. Raises CallFailed, but sent messages still count as out."""
-        self._outcomes.note(entries)
+        self._outcomes.note_written(entries)
         self._memory.write_ledger(entries, kept_metadata, now)

@@ -14,7 +14,7 @@ one letter.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from heapq import nsmallest
@@ -38,12 +38,16 @@ from smart_redriver.kafka.engine.letters import (
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.records import Log, NewRecord, Partition, Position, Reading, Record
 
-#: Letters in memory at once. Those behind them wait in their topic. Memory holds a letter's content twice.
+#: Letters in memory at once. Those behind them wait in their topic, and are only searched for redriven ones that came
+#: back. Memory holds a letter's content twice.
 MOST_LETTERS = 20_000
 MOST_BYTES = 64 * 1_048_576
 
 #: Records in one read.
 PAGE = 500
+
+#: Records behind those that memory has room for, in one look. Each of them is read again once there is room.
+MOST_AHEAD = MOST_LETTERS
 
 #: The age at which a waiting letter moves from the DLQ topic to the retry topic: topics drop records, but the retry
 #: topic must not.
@@ -82,7 +86,7 @@ class Track:
     """One partition, as far as it has been read.
 
     Attributes:
-        after: the offset to read on at.
+        after: the offset to read on at. Single letters behind it may have been taken, too.
         open: offsets of letters to deal with. `done`: offsets of finished ones, from the first open one on.
         committed: the offset that our group has committed.
 
@@ -96,11 +100,12 @@ class Track:
     @property
     def safe(self) -> int:
         """The offset that may be committed."""
-        return min(self.open, default=self.after)
+        return min(self.after, min(self.open, default=self.after))
 
     @property
-    def has_holes(self) -> bool:
-        return bool(self.open and self.done) and max(self.done) > min(self.open)
+    def last_done(self) -> int:
+        """The last finished offset of those read without a gap; -1 if there is none."""
+        return max((one for one in self.done if one < self.after), default=-1)
 
     def close(self, offset: int) -> None:
         self.open.discard(offset)
@@ -215,11 +220,19 @@ class Shelf:
         self.arrived_live: Counter[str] = Counter()
         #: Whether another process has committed since the last commit.
         self._is_overtaken = False
-        #: Whether the last look reached the end of both topics.
+        #: Whether a letter is a redriven one that came back. Without it, nobody asks for those.
+        self.is_awaited: Callable[[Letter], bool] | None = None
+        #: Where to search on for such letters behind those in memory.
+        self._ahead: dict[Partition, int] = {}
+        #: Up to where records were counted.
+        self._counted: dict[Partition, int] = {}
+        #: Whether the last look reached the end of the DLQ topic, so that all letters that came back are known.
         self.has_read_all = False
 
     def look(self) -> bool:
-        """Read on, the retry topic first because its letters are older. Returns whether to the end. Raises CallFailed.
+        """Read on, the retry topic first because its letters are older. Raises CallFailed.
+
+        Returns whether all letters that came back are known.
 
         The letters that were handed out longest ago come first. Otherwise, a letter that nobody can take or move would
         be the first letter of each pass, and every canary.
@@ -228,7 +241,8 @@ class Shelf:
         for topic in (place.held, place.dead_letters):
             self._meet(topic)
         # Records after those of the retry topic may have a key with earlier letters there.
-        self.has_read_all = self._read_on(place.held) and self._read_on(place.dead_letters)
+        has_room = self._read_on(place.held) and self._read_on(place.dead_letters)
+        self.has_read_all = has_room or self._read_ahead()
         self._turns = {one: turn for one, turn in self._turns.items() if one in self._groups}
         places = {name: min(_places(some)) for name, some in self._groups.items()}
         order = sorted(self._groups, key=lambda one: (self._turns.get(one, 0), places[one]))
@@ -284,6 +298,10 @@ class Shelf:
             if Case(letter=slot.letter, entry=entry).is_last_copy:
                 return slot.dead
         return None
+
+    def search_again(self) -> None:
+        """Search all records behind those in memory again, because other letters are awaited now."""
+        self._ahead.clear()
 
     def letters(self) -> list[Dead]:
         """All open letters that were read, by groups, each in its order."""
@@ -343,6 +361,8 @@ class Shelf:
     def _forget(self, partition: Partition) -> None:
         """Forget a partition whose records are gone."""
         del self._tracks[partition]
+        self._ahead.pop(partition, None)
+        self._counted.pop(partition, None)
         self._leave(partition)
 
     def _leave(self, partition: Partition, end: float = inf) -> None:
@@ -370,6 +390,32 @@ class Shelf:
                 self._put(self._dead(record))
             for one, after in reading.after.items():
                 self._tracks[one].after = after
+            if reading.is_end:
+                return True
+        return False
+
+    def _read_ahead(self) -> bool:
+        """Take letters that came back from behind those in memory. Returns whether to the end. Raises CallFailed.
+
+        Otherwise, no outcome would be known until all letters have found room, for which outcomes must be known. There
+        are no more of them than letters that are out.
+        """
+        is_awaited, topic = self.is_awaited, self._place.dead_letters
+        if is_awaited is None:
+            return False
+        for _ in range(0, MOST_AHEAD, PAGE):
+            tracks = self._starts(topic)
+            start = {one: max(after, self._ahead.get(one, 0)) for one, after in tracks.items()}
+            reading = self._log.read(start, PAGE)
+            self.topic_ids.look()
+            if topic in self.topic_ids.created or _cut_short(start, reading):
+                self._ahead.clear()
+                return False
+            for dead in map(self._dead, reading.records):
+                self._count(dead)
+                if is_awaited(dead.letter):
+                    self._put(dead)
+            self._ahead.update(reading.after)
             if reading.is_end:
                 return True
         return False
@@ -407,32 +453,43 @@ class Shelf:
         slot = self._slots.get(dead.letter.message_id)
         if slot is None:
             slot = self._slots[dead.letter.message_id] = Slot(dead)
-            self._groups.setdefault(slot.group, {})[slot.letter.message_id] = slot
-            if slot.letter.metadata is not None:
-                self._copies.setdefault(slot.letter.original_id, {})[slot.letter.message_id] = slot
+            self._group(slot)
             self._bytes += slot.size
-            if partition.topic == self._place.dead_letters:
-                topic = dead.letter.source_arn or ""
-                self.arrived[topic] += 1
-                self.arrived_live[topic] += dead.letter.metadata is None
-                self.untraceable += not dead.is_traceable
-                is_old = offset < self.read_before.get(partition, 0)
-                self.untraceable_before += is_old and not dead.is_traceable
+            self._count(dead)
         slot.positions.add(position)
+
+    def _group(self, slot: Slot) -> None:
+        letter = slot.letter
+        self._groups.setdefault(slot.group, {})[letter.message_id] = slot
+        if letter.metadata is not None:
+            self._copies.setdefault(letter.original_id, {})[letter.message_id] = slot
+
+    def _count(self, dead: Dead) -> None:
+        """Count a letter that came to the DLQ topic, once."""
+        partition, offset = dead.record.position
+        is_new = offset >= self._counted.get(partition, 0)
+        if is_new and partition.topic == self._place.dead_letters:
+            self._counted[partition] = offset + 1
+            topic = dead.letter.source_arn or ""
+            self.arrived[topic] += 1
+            self.arrived_live[topic] += dead.letter.metadata is None
+            self.untraceable += not dead.is_traceable
+            is_old = offset < self.read_before.get(partition, 0)
+            self.untraceable_before += is_old and not dead.is_traceable
 
     def _drop(self, slot: Slot) -> None:
         del self._slots[slot.letter.message_id]
         self._bytes -= slot.size
-        group = self._groups[slot.group]
-        del group[slot.letter.message_id]
-        if group:
+        self._ungroup(slot)
+        if slot.group in self._groups:
             self._ready[slot.group] = None
-        else:
-            del self._groups[slot.group]
-        copies = self._copies.get(slot.letter.original_id, {})
-        copies.pop(slot.letter.message_id, None)
-        if not copies:
-            self._copies.pop(slot.letter.original_id, None)
+
+    def _ungroup(self, slot: Slot) -> None:
+        for name, some in ((slot.group, self._groups), (slot.letter.original_id, self._copies)):
+            slots = some.get(name, {})
+            slots.pop(slot.letter.message_id, None)
+            if not slots:
+                some.pop(name, None)
 
     def _together(self, name: str, now: datetime) -> list[Slot]:
         """The first letters of a group, and returned copies of the very first one.
@@ -465,7 +522,7 @@ class Shelf:
 
         And those of an earlier topic: if they were read again, they would be taken for letters of the one there is now.
         """
-        behind = {one: max(track.done) for one, track in self._tracks.items() if track.has_holes}
+        behind = {one: track.last_done for one, track in self._tracks.items()}
         for slot in self._slots.values():
             if any(self._is_in_the_way(one, slot, behind, now) for one in slot.positions):
                 yield slot
@@ -474,7 +531,7 @@ class Shelf:
         self, position: Position, slot: Slot, behind: dict[Partition, int], now: datetime
     ) -> bool:
         partition, offset = position
-        is_before_done = offset < behind.get(partition, -1)
+        is_before_done = offset < behind[partition]
         if partition.topic != self._place.held:
             is_of_earlier_topic = not keeps_its_id(slot.dead, self.topic_ids.marks)
             return is_before_done or is_of_earlier_topic or now - slot.dead.record.at >= OLD
@@ -506,7 +563,11 @@ class Shelf:
             self.topic_ids.look()
             if not reading.records or now - min(one.at for one in reading.records) < OLD:
                 break
-            records = [self._as_held(self._dead(one)) for one in reading.records]
+            records = [
+                self._as_held(self._dead(one))
+                for one in reading.records
+                if one.offset not in self._tracks[one.position.partition].done
+            ]
             failed = [one for one in self._log.write(records) if isinstance(one, CallFailed)]
             if failed:
                 return failed
