@@ -48,8 +48,9 @@ def test_failures_are_known_before_memory_has_room_for_them():
     assert len(bench.values("orders")) - len(MANY) < 12
 
 
-def test_letters_that_fail_again_behind_those_in_memory_keep_the_order_of_their_key():
-    bench = Bench()
+@pytest.mark.parametrize("keeps_headers", [True, False])
+def test_letters_that_fail_again_behind_those_in_memory_keep_the_order_of_their_key(keeps_headers):
+    bench = Bench(keeps_headers=keeps_headers)
     bench.die(*MANY, keys=["a", "b", "c"])
     tries: Counter[bytes] = Counter()
 

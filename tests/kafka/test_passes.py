@@ -136,6 +136,23 @@ def test_order_is_kept_within_each_key_also_when_letters_fail_again():
     assert not bench.waiting
 
 
+@pytest.mark.parametrize("order", ["key", "none"])
+def test_what_fails_again_goes_on_as_one_letter_although_its_consumer_drops_headers(order):
+    bench = Bench(keeps_headers=False, order=order)
+    values = [f"a{n}" for n in range(6)]
+    bench.die(*values, keys=["a"])
+    tries: Counter[bytes] = Counter()
+
+    def fails(value):
+        tries[value] += 1
+        return "Flaky" if value in (b"a0", b"a3") and tries[value] < 3 else None
+
+    bench.live(fails=fails, steps=100)
+
+    assert Counter(bench.done) == Counter(one.encode() for one in values)
+    assert not bench.waiting
+
+
 def wait_for_bad(bench):
     """All have been tried, the bad one has come back and waits."""
     bench.run_pass()

@@ -30,6 +30,7 @@ from smart_redriver.engine.reports.outcomes import (
     on_one_line,
     report_fields,
 )
+from smart_redriver.engine.triage.case import metadata_after
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.kafka.engine.letters import Dead, place_in
 from smart_redriver.kafka.engine.place import KafkaTopics
@@ -221,6 +222,8 @@ class Outcomes:
         for at, one in list(self._out.items()):
             back = self._shelf.find(at) or self._shelf.find_copy(one.entry)
             if back is not None:
+                sent_with = metadata_after(one.entry, one.entry.queue, None)
+                self._shelf.recognise(back.letter.message_id, sent_with)
                 ended.append((one.entry, back))
                 continue
             if self._place_of(one.entry) is None:

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from heapq import nsmallest
 from math import inf
 
 from smart_redriver.engine.errors import CallFailed
-from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.messages.letter import Letter, RedriveMetadata
 from smart_redriver.engine.passes.ports import NotedMemory
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ledger import Entry
@@ -298,6 +298,14 @@ class Shelf:
             if Case(letter=slot.letter, entry=entry).is_last_copy:
                 return slot.dead
         return None
+
+    def recognise(self, message_id: str, metadata: RedriveMetadata) -> None:
+        """Give a returned copy the metadata that its consumer has dropped, by which passes know it as a copy."""
+        slot = self._slots[message_id]
+        if slot.letter.metadata is None:
+            self._ungroup(slot)
+            slot.dead = replace(slot.dead, letter=replace(slot.letter, metadata=metadata))
+            self._group(slot)
 
     def search_again(self) -> None:
         """Search all records behind those in memory again, because other letters are awaited now."""
