@@ -105,6 +105,7 @@ class Outcomes:
             return {}
         some = list(self._out.items())[:MOST_NOTED]
         return {
+            "count": len(self._out),
             "letters": [one.entry.original_id for _, one in some],
             "out": {at: not self._may_be_back(one) for at, one in some},
             "read": {str(one.number): at for one, at in self._shelf.read_to().items()},
@@ -113,12 +114,17 @@ class Outcomes:
     def take_over(self, note: Mapping[str, Any], memory: Memory) -> None:
         """Know what was out when another process noted it. Raises CallFailed.
 
-        After the first look, nothing is sure if a record came that can't be recognised.
+        After the first look, nothing is sure if a record came that can't be recognised. If more were out than a note
+        has room for, they are among the letters in the DLQ topic.
         """
-        known = memory.read_ledger(note.get("letters", ()))
         topic = self._place.dead_letters
         read = note.get("read", {}).items()
         self._shelf.read_before = {Partition(topic, int(number)): at for number, at in read}
+        letters = list(note.get("letters", ()))
+        if note.get("count", 0) > len(letters):
+            self._shelf.look()
+            letters += [one.letter.original_id for one in self._shelf.letters()]
+        known = memory.read_ledger(letters)
         self._noted = dict(note.get("out", {}))
         for at, one in self._out.items():
             one.is_sure = self._noted.get(at, False)
