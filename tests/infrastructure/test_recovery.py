@@ -138,11 +138,13 @@ def test_an_app_gives_the_alarm_that_it_makes() -> None:
     assert is_ok["resources"] == [{"Fn::GetAtt": ["ErrorsFA5270DE", "Arn"]}]
 
 
-def test_an_app_in_another_home_is_told_so() -> None:
+@pytest.mark.parametrize("listed", [True, False])
+def test_an_app_in_another_home_is_told_so(listed: bool) -> None:
+    abroad = ALARM.replace(REGION, "us-east-1")
     home = cdk.Environment(account=ACCOUNT, region=REGION)
     stack = cdk.Stack(cdk.App(context=UNBUNDLED), "Shop", env=home)
 
     with pytest.raises(
         SettingsError, match="EventBridge tells of an alarm's state only at its home"
     ):
-        redriver(stack, recovery_alarms=(ALARM.replace(REGION, "us-east-1"),))
+        redriver(stack, recovery_alarms=(abroad,) if listed else abroad)

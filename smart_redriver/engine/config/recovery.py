@@ -107,10 +107,17 @@ def _is_alarm(value: object) -> bool:
     return isinstance(value, str) and bool(ALARM_ARN.fullmatch(value) or _TOKEN.fullmatch(value))
 
 
-def elsewhere(arns: object, region: str | None, account: str | None) -> Iterator[Fault]:
-    """A fault for each alarm in another Region or account; ARNs that are known only at deployment are not compared."""
-    for arn in arns if isinstance(arns, list | tuple) else ():
-        home = ALARM_ARN.fullmatch(str(arn))
+def elsewhere(arns: Any, region: str | None, account: str | None) -> Iterator[Fault]:
+    """A fault for each alarm in another Region or account; ARNs that are known only at deployment are not compared.
+
+    Values that `alarm_arns` does not read have faults of their own.
+    """
+    try:
+        read = alarm_arns().parse(arns)
+    except ValueError:
+        return
+    for arn in read:
+        home = ALARM_ARN.fullmatch(arn)
         if home and (region or home["region"], account or home["account"]) != home.groups():
             here = " and ".join(filter(None, (region, account and f"account {account}")))
             accepted = f"alarms of {here}: EventBridge tells of an alarm's state only at its home"
