@@ -193,8 +193,9 @@ def sources_of(
             target_source(one, deployment.origin, by, deployment.private_hosts, deployment.dlq_url)
             for one in deployment.targets
         )
+    dlq_name = SqsQueue(sqs, deployment.dlq_url).name
     return tuple(
-        SqsSource(SqsQueue(sqs, url), name)
+        SqsSource(SqsQueue(sqs, url), name, dlq_name)
         for url, name in zip(deployment.source_urls, deployment.source_names, strict=True)
     )
 

@@ -28,6 +28,32 @@ def test_refused_sends_keep_every_letter_and_count_as_a_failure_at_once(
     assert account.circuit.pending == ()
 
 
+@pytest.mark.parametrize("other", ["payments-dlq", None])
+def test_letters_stay_while_their_queue_would_not_send_failed_ones_back(
+    account: Account, other: str | None
+) -> None:
+    account.dead_letters("a", "b")
+    source_url = account.deployment.source_queue_url
+    attributes = account.sqs.get_queue_attributes(QueueUrl=source_url, AttributeNames=["All"])
+    policy = attributes["Attributes"]["RedrivePolicy"]
+    if other:
+        account.sqs.create_queue(QueueName=other)
+    elsewhere = policy.replace("orders-dlq", other) if other else ""
+    account.sqs.set_queue_attributes(QueueUrl=source_url, Attributes={"RedrivePolicy": elsewhere})
+
+    report = account.run_pass()
+
+    assert (report.outcome, report.redriven, report.failed) == (Outcome.REFUSED, 0, 2)
+    assert report.faults == {"SendMessageBatch:RedrivePolicyLeadsElsewhere": 2}
+    assert sum(account.counts(account.deployment.dlq_url)) == 2
+    assert sum(account.counts(source_url)) == 0
+
+    account.sqs.set_queue_attributes(QueueUrl=source_url, Attributes={"RedrivePolicy": policy})
+    account.advance(minutes=5)
+
+    assert account.run_pass().redriven == 1  # a probe, after the failure
+
+
 def test_throttled_sends_keep_every_letter_and_count_against_nobody(account: Account) -> None:
     account.dead_letters("a", "b")
 

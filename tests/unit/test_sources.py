@@ -1,5 +1,6 @@
 """What letters go back to, and which letters are whose."""
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,6 +14,7 @@ from tests.unit.examples import some_metadata
 from tests.unit.sqs_client import RecordingSqs, numbered
 
 ARN = "arn:aws:sqs:eu-west-1:123456789012:"
+COUNTS = ("", "NotVisible", "Delayed")
 FACTS = QueueFacts(
     arn=f"{ARN}orders",
     visible=3,
@@ -26,7 +28,8 @@ FACTS = QueueFacts(
 
 
 def source(name: str, sqs: RecordingSqs | None = None) -> SqsSource:
-    return SqsSource(SqsQueue(sqs or RecordingSqs(), f"https://sqs/1/{name}"), name)
+    queue = SqsQueue(sqs or RecordingSqs(), f"https://sqs/1/{name}")
+    return SqsSource(queue, name, "orders-dlq")
 
 
 ORDERS, REFUNDS = source("orders"), source("refunds")
@@ -39,6 +42,34 @@ def test_letters_are_delivered_to_the_sources_own_queue() -> None:
 
     assert [request["QueueUrl"] for _, request in sqs.calls] == ["https://sqs/1/refunds"]
     assert sent.new_ids == {"m0": "new b0", "m1": "new b1"}
+
+
+def policy(dlq: str | None) -> dict[str, str]:
+    names = json.dumps({"deadLetterTargetArn": f"{ARN}{dlq}", "maxReceiveCount": "5"})
+    counts = dict.fromkeys((f"ApproximateNumberOfMessages{one}" for one in COUNTS), "0")
+    times = {"VisibilityTimeout": "30", "MessageRetentionPeriod": "345600"}
+    told = {"QueueArn": f"{ARN}orders", "MaximumMessageSize": "262144", **counts, **times}
+    return told | ({"RedrivePolicy": names} if dlq else {})
+
+
+@pytest.mark.parametrize(("dlq", "named"), [("payments-dlq", "payments-dlq"), (None, "no queue")])
+def test_a_queue_whose_failed_messages_go_elsewhere_refuses_letters(
+    dlq: str | None, named: str
+) -> None:
+    sqs = RecordingSqs(get_queue_attributes={"Attributes": policy(dlq)})
+    orders = source("orders", sqs)
+    orders.facts()
+
+    sent = orders.deliver(numbered(2))
+
+    assert sent.new_ids == {}
+    assert [(one.key, one.code) for one in sent.faults] == [
+        ("m0", "RedrivePolicyLeadsElsewhere"),
+        ("m1", "RedrivePolicyLeadsElsewhere"),
+    ]
+    assert sent.faults[0].detail == f"failed messages of orders go to {named}, not to orders-dlq"
+    assert sent.faults[0].is_refusal
+    assert [name for name, _ in sqs.calls] == ["get_queue_attributes"]
 
 
 def test_a_message_has_failed_when_every_receive_has_timed_out() -> None:

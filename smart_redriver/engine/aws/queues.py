@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Protocol, TypeVar
 
 from smart_redriver.engine.aws.sqs import Message, MoveCheck, SqsQueue
@@ -110,23 +111,41 @@ def _maybe_instant(milliseconds: str | None) -> datetime | None:
     return _instant(milliseconds) if milliseconds else None
 
 
+#: The code of a refusal: a letter that fails would not come back, but go where nobody looks after it, or expire.
+LEADS_ELSEWHERE = "RedrivePolicyLeadsElsewhere"
+
+
 class SqsSource:
-    """A source queue, with its consumer. `name` is its name in the circuit and the metadata: the queue's name."""
+    """A source queue, with its consumer. `name` is its name in the circuit and the metadata: the queue's name.
+
+    As long as its failed messages don't go to the DLQ called `dlq_name`, by the facts last read, it refuses letters.
+    """
 
     settles_at_once = False
     carries_metadata = True
 
-    def __init__(self, queue: SqsQueue, name: str) -> None:
+    def __init__(self, queue: SqsQueue, name: str, dlq_name: str) -> None:
         self._queue = queue
         self.name = name
         self.longest_delay = timedelta() if queue.is_fifo else MAX_SQS_DELAY
+        self._dlq_name = dlq_name
+        self._astray = ""
 
     def facts(self) -> QueueFacts:
         """The queue's facts. Raises CallFailed."""
-        return self._queue.facts()
+        facts = self._queue.facts()
+        fails_to = queue_name(facts.dead_letter_arn or "no queue")
+        self._astray = "" if fails_to == self._dlq_name else fails_to
+        return facts
 
     def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
         """Send letters back to the queue, see `SqsQueue.send`."""
+        if self._astray:
+            detail = f"failed messages of {self.name} go to {self._astray}, not to {self._dlq_name}"
+            refused = partial(
+                EntryFault, call="SendMessageBatch", code=LEADS_ELSEWHERE, detail=detail
+            )
+            return Sent(faults=[refused(key=one.letter.message_id) for one in outgoing])
         return self._queue.send(outgoing)
 
     def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta:
