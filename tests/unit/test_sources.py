@@ -52,11 +52,8 @@ def policy(dlq: str | None) -> dict[str, str]:
     return told | ({"RedrivePolicy": names} if dlq else {})
 
 
-@pytest.mark.parametrize(("dlq", "named"), [("payments-dlq", "payments-dlq"), (None, "no queue")])
-def test_a_queue_whose_failed_messages_go_elsewhere_refuses_letters(
-    dlq: str | None, named: str
-) -> None:
-    sqs = RecordingSqs(get_queue_attributes={"Attributes": policy(dlq)})
+def test_a_queue_whose_failed_messages_go_elsewhere_refuses_letters() -> None:
+    sqs = RecordingSqs(get_queue_attributes={"Attributes": policy("payments-dlq")})
     orders = source("orders", sqs)
     orders.facts()
 
@@ -67,9 +64,19 @@ def test_a_queue_whose_failed_messages_go_elsewhere_refuses_letters(
         ("m0", "RedrivePolicyLeadsElsewhere"),
         ("m1", "RedrivePolicyLeadsElsewhere"),
     ]
-    assert sent.faults[0].detail == f"failed messages of orders go to {named}, not to orders-dlq"
+    assert (
+        sent.faults[0].detail == "failed messages of orders go to payments-dlq, not to orders-dlq"
+    )
     assert sent.faults[0].is_refusal
     assert [name for name, _ in sqs.calls] == ["get_queue_attributes"]
+
+
+@pytest.mark.parametrize("dlq", ["orders-dlq", None])
+def test_a_queue_whose_failed_messages_go_to_the_dlq_or_stay_takes_letters(dlq: str | None) -> None:
+    orders = source("orders", RecordingSqs(get_queue_attributes={"Attributes": policy(dlq)}))
+    orders.facts()
+
+    assert orders.deliver(numbered(2)).new_ids == {"m0": "new b0", "m1": "new b1"}
 
 
 def test_a_message_has_failed_when_every_receive_has_timed_out() -> None:

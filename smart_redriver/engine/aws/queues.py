@@ -111,14 +111,15 @@ def _maybe_instant(milliseconds: str | None) -> datetime | None:
     return _instant(milliseconds) if milliseconds else None
 
 
-#: The code of a refusal: a letter that fails would not come back, but go where nobody looks after it, or expire.
+#: The code of a refusal: a letter that fails would not come back, but go where nobody looks after it.
 LEADS_ELSEWHERE = "RedrivePolicyLeadsElsewhere"
 
 
 class SqsSource:
     """A source queue, with its consumer. `name` is its name in the circuit and the metadata: the queue's name.
 
-    As long as its failed messages don't go to the DLQ called `dlq_name`, by the facts last read, it refuses letters.
+    It refuses letters as long as its redrive policy names another DLQ than `dlq_name`, by the facts last read. Without
+    a policy, a consumer may send failed messages to the DLQ by itself.
     """
 
     settles_at_once = False
@@ -134,7 +135,7 @@ class SqsSource:
     def facts(self) -> QueueFacts:
         """The queue's facts. Raises CallFailed."""
         facts = self._queue.facts()
-        fails_to = queue_name(facts.dead_letter_arn or "no queue")
+        fails_to = queue_name(facts.dead_letter_arn or "")
         self._astray = "" if fails_to == self._dlq_name else fails_to
         return facts
 
