@@ -420,3 +420,23 @@ def test_a_row_that_gets_the_id_of_a_kept_one_stays(desk, bench, verb, call):
 
     assert bench.payloads("jobs_dlq") == ["b"]
     assert bench.payloads("jobs") == (["q"] if call == "RedriveLetters" else [])
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [("delete", "dlq-1"), ("edit", "dlq-1", "--with", "echo 2")],
+    ids=lambda verb: verb[0],
+)
+def test_a_parked_row_that_is_back_is_no_left_over_for_a_pass(desk, bench, verb):
+    """Passes took it for a copy that was sent on, could not delete it, and reported that as a fault for ever."""
+    desk.park(1)
+    assert desk(*verb, "--export", "kept.jsonl", "--yes").code == 0
+    bench.run_pass()
+    bench.clock.advance(600)
+    bench.work(lambda _: "Boom")
+    assert desk("undo", "kept.jsonl", "--yes").code == 0
+    assert bench.payloads("jobs_parked") == [1]
+
+    report = bench.run_pass()
+
+    assert (report.faults, report.discarded) == ({}, 0)

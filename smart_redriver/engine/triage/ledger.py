@@ -211,10 +211,15 @@ class Entry:
         error: str | None = None,
         note: str = "",
     ) -> Entry:
-        """Return the entry after a send to the parking lot was accepted; the history has `note` or the reason."""
+        """Return the entry after a send to the parking lot was accepted; the history has `note` or the reason.
+
+        A row that was deleted is put back with the id that it had, and is the letter again.
+        """
+        sent = self._sent_on(replaced_id, new_id, now, note or f"parked {reason}")
+        sent["replaced_ids"] = tuple(one for one in sent["replaced_ids"] if one != new_id)
         return replace(
             self,
-            **self._sent_on(replaced_id, new_id, now, note or f"parked {reason}"),
+            **sent,
             status=Status.PARKED,
             strikes=strikes,
             counted_batch=self.batch,
