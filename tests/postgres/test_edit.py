@@ -173,3 +173,21 @@ def test_undo_leaves_what_has_been_done(desk, bench):
 
     assert undone.json["done"] == 0
     assert bench.everywhere() == {json.dumps(RIGHT, sort_keys=True): 1}
+
+
+def test_no_advice_of_a_queue_is_given_about_a_row(desk, bench):
+    """`import --even-though-there` sends what SQS has purged, and no row."""
+    bench.die(WRONG, 7)
+    desk("edit", "dlq-1", *MEND, "--from-dlq", "--export", "edited.jsonl", "--yes")
+    desk("delete", "dlq-2", "--from-dlq", "--export", "deleted.jsonl", "--yes")
+    desk("undo", "deleted.jsonl", "--yes")
+
+    edited = desk("undo", "edited.jsonl", "--yes", "--json")
+    there = desk("import", "deleted.jsonl", "--even-though-there", "--yes", "--json")
+    plan = desk("import", "deleted.jsonl", "--even-though-there", "--dry-run")
+
+    assert edited.json["skipped"] == {
+        "its copy was not met: done, still a job, or on its way; undo again if it dies": 1
+    }
+    assert there.json["skipped"] == {"its row is in the DLQ or the parking lot": 1}
+    assert "except those that are out, succeeded or still there by the ledger" in plan.out

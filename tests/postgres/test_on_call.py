@@ -256,6 +256,18 @@ def test_one_letter_is_sent_back_in_no_batch_and_it_is_recorded(desk, bench):
     assert "dlq-2 is sent back to its source queue by a person" in desk("show", "dlq-2").out
 
 
+@pytest.mark.parametrize("named", ["dlq-1", "--all"])
+def test_who_looks_for_letters_in_an_empty_lot_is_told_where_they_are(desk, bench, named):
+    bench.die("a", "b")
+
+    told = desk("replay", named, "--yes")
+
+    assert told.code == 1
+    assert told.err == (
+        "The parking lot is empty: nothing to do. 2 letters in the DLQ: add --from-dlq.\n"
+    )
+
+
 def test_a_plan_that_is_declined_changes_nothing(desk, bench):
     bench.die("a")
 

@@ -40,6 +40,7 @@ class Whereabouts:
 
 
 _THERE = "the ledger shows it as still there; if SQS purged or expired it: `redrive import --even-though-there`"
+_IN_A_TABLE = "its row is in the DLQ or the parking lot"
 _TWICE = "an earlier line of the file is the same letter"
 _SENT = "it was sent back, and its consumer may have it"
 #: Statuses of letters that wait in the DLQ or the parking lot.
@@ -109,7 +110,8 @@ class Importing(ABC):
             if entry is not None and self._may_replace(entry):
                 entry = entry.with_copies_replaced()
             elif entry is not None and letter.original_id not in known.gone:
-                self.tally.skipped[_THERE if entry.status in _WAITS else _SENT] += 1
+                there = _IN_A_TABLE if self._session.letter_store.keeps_rows else _THERE
+                self.tally.skipped[there if entry.status in _WAITS else _SENT] += 1
                 continue
             if entry is not None and one.queue is not None:
                 entry = replace(entry, queue=one.queue)  # another queue's letter is this one's

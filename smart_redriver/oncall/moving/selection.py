@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from smart_redriver.engine.counts import letters
 from smart_redriver.engine.messages.letter import Letter, Unfit
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.triage.case import Case
@@ -168,10 +169,17 @@ def facts_of(session: Session, *, from_dlq: bool, exactly: bool = False) -> Queu
     Raises Refused for an empty queue, and CallFailed.
     """
     facts = session.letter_store.facts(dlq=from_dlq, exactly=exactly)
-    if not facts.depth:
-        where = "The DLQ" if from_dlq else "The parking lot"
-        raise Refused(f"{where} is empty: nothing to do. `redrive status` tells more.")
-    return facts
+    if facts.depth:
+        return facts
+    if from_dlq:
+        raise Refused("The DLQ is empty: nothing to do. `redrive status` tells more.")
+    waiting = session.letter_store.facts(dlq=True, exactly=False).depth
+    where = (
+        f"{letters(waiting)} in the DLQ: add --from-dlq"
+        if waiting
+        else "`redrive status` tells more"
+    )
+    raise Refused(f"The parking lot is empty: nothing to do. {where}.")
 
 
 def tell_selection(session: Session, choice: Choice, selection: Selection) -> None:

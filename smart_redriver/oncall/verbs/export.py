@@ -123,7 +123,8 @@ def import_letters(session: Session, request: ImportRequest) -> Exit:
         raise Refused(f"{request.file} has no letter in it: nothing to do.")
     where = listed(session.place.sources) if request.to_source else "the parking lot"
     say = session.terminal.plan
-    but = "are out or succeeded" if request.though_there else "are still there"
+    may_be_lost = request.though_there and not session.letter_store.keeps_rows
+    but = "are out or succeeded" if may_be_lost else "are out, succeeded or still there"
     say(
         f"Plan: send {letters(total)} of {file.path} to {where}, except those that {but} by the ledger."
     )

@@ -38,6 +38,7 @@ _AWAY = (
     "its copy was not met: hidden, processed, or on its way; undo again if it comes back, or, after a purge, "
     "`redrive import --even-though-there`"
 )
+_NOT_DEAD = "its copy was not met: done, still a job, or on its way; undo again if it dies"
 #: Statuses of letters that are in the DLQ, or about to be because their last failure was reported.
 _IN_DLQ = (Status.RETURNED, Status.FAILED)
 
@@ -194,7 +195,7 @@ def _exchange(
     choice = Choice(ids=frozenset(originals))
     tally = Work(session, session.letters_in(dlq=is_dlq, ids=choice.ids), choice, act).run()
     if missing := len(originals.keys() - tally.ids_done):
-        tally.skipped[_AWAY] += missing
+        tally.skipped[_NOT_DEAD] += missing
     tally.done = 0  # a deleted letter is done when its row is back
     _add(tally, _bring_back(session, request, taken))
     return tally
