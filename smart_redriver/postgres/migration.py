@@ -203,6 +203,13 @@ create index concurrently if not exists {returns} on {table} ({id_column}) where
 PARTITIONED = "--partitioned"
 
 
+#: What to do about a table of ours that is missing.
+REMEDY = (
+    "run the migration; where others of its tables are there already, it refuses to run, because they may be another "
+    "queue's: run only its statements about this table"
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
     """The parts, in the order in which the tables' owner runs them. The SQL makes all of the first two or nothing."""
@@ -308,13 +315,15 @@ def _index_name(database: JobsDatabase) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the migration for a JSON configuration: `python -m smart_redriver.postgres.migration '{"host": ...}'`.
 
-    Put `--partitioned` before it if `dead_letters` is partitioned.
+    Put `--partitioned` before or after it if `dead_letters` is partitioned.
     """
-    given = sys.argv[1:] if argv is None else list(argv)
-    is_partitioned = given[:1] == [PARTITIONED]
-    given = given[is_partitioned:]
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    given = [one for one in arguments if one != PARTITIONED]
+    is_partitioned = len(given) < len(arguments)
     if len(given) != 1:
-        sys.stderr.write("one argument is needed: the database's configuration, as JSON\n")
+        sys.stderr.write(
+            f"one argument is needed, besides {PARTITIONED}: the database's configuration, as JSON\n"
+        )
         return 2
     try:
         database = JobsDatabase.parse(given[0])

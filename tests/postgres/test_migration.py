@@ -159,14 +159,17 @@ def test_keys_that_are_no_numbers_are_refused_with_what_helps(fresh):
     assert fresh.rows("select number, payload from jobs") == [(1, "a")]
 
 
-def test_the_migration_of_a_partitioned_dlq_ends(fresh, capsys):
+@pytest.mark.parametrize("at", [0, 1])
+def test_the_migration_of_a_partitioned_dlq_ends(fresh, capsys, at):
     fresh.owner.execute(
         "drop table jobs_dlq; create table jobs_dlq (id bigserial, original_id bigint, payload jsonb, attempts int,"
         " error_class text, error_msg text, stacktrace text, failed_by text, failed_at timestamptz)"
         " partition by range (id); create table dlq_1 partition of jobs_dlq default"
     )
 
-    assert migration.main([migration.PARTITIONED, fresh.place.encode()]) == 0
+    arguments = [fresh.place.encode()]
+    arguments.insert(at, migration.PARTITIONED)
+    assert migration.main(arguments) == 0
     fresh.owner.execute(capsys.readouterr().out)
 
     indexes = fresh.rows("select indexname from pg_indexes where tablename = 'jobs_dlq'")

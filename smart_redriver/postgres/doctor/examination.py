@@ -20,6 +20,7 @@ from smart_redriver.postgres.doctor.table_checks import (
 from smart_redriver.postgres.engine.database import Database, StatementRefused
 from smart_redriver.postgres.engine.place import VERIFIED, JobsDatabase
 from smart_redriver.postgres.engine.statements import composed, names_of
+from smart_redriver.postgres.migration import REMEDY
 
 _WHEN = "timestamp with time zone"
 #: Columns that statements use, with their types, by the table's name in `JobsDatabase`. See `migration`.
@@ -183,7 +184,7 @@ def _is_table(database: Database, table: str) -> Finding:
         if failed.code != "InsufficientPrivilege":
             raise
         return Finding(what=what, is_well=False, advice=f"grant usage of it: {failed.detail}")
-    absent = "run the migration" if is_ours else "name the table in the configuration"
+    absent = REMEDY if is_ours else "name the table in the configuration"
     advice = "what has this name is no table"
     if is_table is None:
         advice = _unseen(database, table) or absent

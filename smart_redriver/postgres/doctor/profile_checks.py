@@ -16,7 +16,7 @@ from smart_redriver.postgres.doctor.table_checks import Finding
 from smart_redriver.postgres.engine.database import Database
 from smart_redriver.postgres.engine.place import JobsDatabase
 from smart_redriver.postgres.engine.profiles import Profile
-from smart_redriver.postgres.migration import ROLE, migration_of
+from smart_redriver.postgres.migration import REMEDY, ROLE, migration_of
 
 _MAY = sql.SQL("select has_column_privilege(%(table)s, %(column)s, %(right)s)")
 _TOO_MUCH = sql.SQL("select has_table_privilege(%(table)s, 'DELETE')")
@@ -46,7 +46,7 @@ def check_library(database: Database, library: Profile) -> Iterator[Finding]:
     yield Finding(
         what="the tables of the re-driver",
         is_well=not absent,
-        advice=f"missing: {', '.join(getattr(place, one) for one in absent)}; run the migration",
+        advice=f"missing: {', '.join(getattr(place, one) for one in absent)}; {REMEDY}",
     )
     yield from _rights(database, library)
     yield Finding(
