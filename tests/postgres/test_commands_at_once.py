@@ -70,3 +70,30 @@ def test_a_pass_that_overtakes_a_command_leaves_each_letter_in_one_place(desk, b
     bench.clock.advance(600)
     bench.live(steps=20)
     assert all(count == 1 for count in bench.everywhere().values())
+
+
+@pytest.mark.parametrize("is_parked", [False, True])
+def test_what_was_sent_while_a_delete_stood_still_is_not_put_back_beside_its_job(
+    desk, bench, is_parked
+):
+    """The delete found no row, and said and recorded that it had deleted it: its file was then a second letter."""
+    bench.die("a", "b")
+    of = () if is_parked else ("--from-dlq",)
+    if is_parked:
+        desk("park", "--all", "--yes")
+    overtaken: list[int] = []
+
+    def stand_still(at):
+        if at.operation == "DeleteLetters" and not overtaken:
+            overtaken.append(0)
+            bench.clock.advance(600)
+            overtaken.append(PostgresDesk(bench)("replay", "dlq-1", *of, "--yes").code)
+
+    deleted = desk(
+        "delete", "--all", *of, "--export", "kept.jsonl", "--yes", "--json", script=stand_still
+    )
+    undone = desk("undo", "kept.jsonl", "--yes", "--json")
+
+    assert overtaken == [0, 0]
+    assert (deleted.json["done"], undone.json["done"]) == (1, 1)
+    assert bench.everywhere() == {"a": 1, "b": 1}

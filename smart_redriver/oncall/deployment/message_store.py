@@ -119,7 +119,7 @@ class MessageStore(Protocol):
         ...
 
     def still_there(self, letters: Sequence[Letter], *, dlq: bool) -> set[str]:
-        """Message ids of the letters that are certainly there; none if that can't be known."""
+        """Message ids of the letters that are certainly there, or moved; none if that can't be known."""
         ...
 
     def nowhere(self, entries: Iterable[Entry]) -> set[str]:

@@ -22,7 +22,7 @@ from smart_redriver.engine.passes.ports import DeadLetters
 from smart_redriver.engine.passes.send_back import Forwarded, Leaving, Send, forward
 from smart_redriver.engine.reports.outcomes import error_of
 from smart_redriver.engine.triage.case import Case
-from smart_redriver.engine.triage.ledger import Entry
+from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.deployment.message_store import UNFIT
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.export_file import ExportFile, to_be_kept
@@ -365,6 +365,10 @@ def validator(command: str) -> Validate:
     return validate
 
 
+def _is_deleted(entry: Entry | None) -> bool:
+    return entry is not None and entry.status is Status.DELETED
+
+
 class WriteAndDelete:
     """An `Act`: writes the file, then the ledger, then deletes.
 
@@ -411,16 +415,20 @@ class WriteAndDelete:
         return self._session.store.read_ledger(ids).entries
 
     def _put_back(self, cases: Sequence[Case], known: Mapping[str, Entry]) -> None:
-        """Restore the entries of letters that are still there, with strikes and history. Raises CallFailed."""
+        """Restore the entries of letters that were not deleted, with strikes and history. Raises CallFailed.
+
+        They are still there, or somebody else has moved them, and may have recorded that meanwhile.
+        """
         session = self._session
         if not cases:
             return
         letters = [case.letter for case in cases]
         there = session.letter_store.still_there(letters, dlq=self._from_dlq)
+        recorded = self._known_before(cases)
         entries = [
             known.get(case.original_id) or case.known(session.name_of(case))
             for case in cases
-            if case.message_id in there
+            if case.message_id in there and _is_deleted(recorded.get(case.original_id))
         ]
         if entries:
             session.store.write_ledger(entries, [], session.clock())

@@ -18,7 +18,7 @@ from smart_redriver.engine.messages.outgoing import Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.postgres.columns import Column, columns_of
 from smart_redriver.postgres.engine.database import Database, StatementRefused
-from smart_redriver.postgres.engine.dead_letters import DeadLetters, Pages, ParkingLot
+from smart_redriver.postgres.engine.dead_letters import NOT_THERE, DeadLetters, Pages, ParkingLot
 from smart_redriver.postgres.engine.letters import Handle, job_id
 from smart_redriver.postgres.engine.source import JobsSource
 from smart_redriver.postgres.engine.statements import composed, names_of
@@ -64,7 +64,8 @@ where {d_row} = any(%(rows)s) and whole.content::jsonb is not null
 """.replace("<content>", _CONTENT)
 
 #: `rows`, `contents`: what is still as it was kept, and in nobody's hands. What somebody has changed since is in no
-#: file, nor is a row that has got the same id since. Of a returned job's letter nothing is left to be known.
+#: file, nor is a row that has got the same id since. Of a returned job's letter nothing is left to be known. -> its
+#: deleted rows.
 _DELETE = """
 with locked as materialized (
   select d.{d_id} as our_id, a.our_content
@@ -75,9 +76,17 @@ with locked as materialized (
 ), gone as (
   delete from {kept} d using locked l where d.{d_id} = l.our_id and <content> = l.our_content
   returning {d_row} as our_row, {d_original} as our_job
+), forgotten as (
+  delete from {redriven} r using gone g where r.job_id = g.our_job and r.returned_as = g.our_row
 )
-delete from {redriven} r using gone g where r.job_id = g.our_job and r.returned_as = g.our_row
+select g.our_row::bigint from gone g
 """.replace("<content>", _CONTENT)
+
+#: `rows`, `is_parked` -> those that a pass or a person has sent, or has parked.
+_TAKEN: LiteralString = """
+select r.row_id from {redriven} r where r.is_parked = %(is_parked)s and r.row_id = any(%(rows)s)
+union select {d_row}::bigint from {parked} d where not %(is_parked)s and {d_row} = any(%(rows)s)
+"""
 
 #: `content` (see `_CONTENT`), `trail`, `now`, `known` (the parking lot's columns) -> the row that is parked by this,
 #: now or before; the columns that the parking lot lacks: then nothing was done; whether its number was in the DLQ or
@@ -130,10 +139,22 @@ class Rows:
             )
         return contents
 
-    def delete(self, contents: Mapping[int, str], *, is_parked: bool) -> None:
-        """Delete rows that are unchanged since they were kept, and in nobody's hands. Raises CallFailed."""
+    def delete(self, contents: Mapping[int, str], *, is_parked: bool) -> set[int]:
+        """Delete rows that are unchanged since they were kept, and in nobody's hands. Returns them. Raises CallFailed.
+
+        If the answer was lost, they are deleted, and not returned.
+        """
         parameters = {"rows": list(contents), "contents": list(contents.values())}
-        self._database.run("DeleteLetters", self._whole(_DELETE, is_parked=is_parked), parameters)
+        statement = self._whole(_DELETE, is_parked=is_parked)
+        return {row for (row,) in self._database.run("DeleteLetters", statement, parameters)}
+
+    def taken(self, rows: Sequence[int], *, is_parked: bool) -> set[int]:
+        """The rows that are not in their table because a pass or a person has moved them. Raises CallFailed."""
+        parameters = {"rows": list(rows), "is_parked": is_parked}
+        return {
+            row
+            for (row,) in self._database.run("FindLetters", self._statement(_TAKEN, {}), parameters)
+        }
 
     def restore(self, one: Outgoing, now: datetime) -> int:
         """Put a letter's row into the parking lot, and return its number. If it raises CallFailed, nothing was done."""
@@ -308,11 +329,23 @@ class PeoplesLetters(DeadLetters):
         return by_halves(list(letters), self._with_rows)
 
     def remove(self, letters: Iterable[Letter]) -> list[EntryFault]:
-        """Delete letters that are unchanged since they were kept. Returns faults for those that are still there."""
-        gone, refused = by_halves(list(letters), self._remove)
-        left = {fault.key: fault for fault in self.delete(gone)}
-        changed = self._changed([one for one in gone if one.message_id in left])
-        return refused + [changed.get(key, fault) for key, fault in left.items()]
+        """Delete letters that are unchanged since they were kept. Returns faults for those that it did not delete."""
+        letters = list(letters)
+        deleted, refused = by_halves(letters, self._remove)
+        faults = {fault.key: fault for fault in refused}
+        tried = [one for one in letters if one.message_id not in faults]
+        left = {fault.key: fault for fault in self.delete(tried)}
+        faults |= left | self._changed([one for one in tried if one.message_id in left])
+        done = faults.keys() | {one.message_id for one in deleted}
+        return [
+            *faults.values(),
+            *self._taken([one for one in letters if one.message_id not in done]),
+        ]
+
+    def moved(self, letters: Sequence[Letter]) -> set[str]:
+        """Message ids of letters that a pass or a person has taken out of the table. Raises CallFailed."""
+        rows = {Handle.of(one).row: one.message_id for one in letters}
+        return {rows[row] for row in self._rows.taken(list(rows), is_parked=self._is_parked)}
 
     def _with_rows(self, letters: Sequence[Letter]) -> list[Letter]:
         if self._database.place.library:  # its row stays there, and no file can restore it
@@ -324,8 +357,22 @@ class PeoplesLetters(DeadLetters):
 
     def _remove(self, letters: Sequence[Letter]) -> list[Letter]:
         contents = {Handle.of(one).row: content_of(one) or "" for one in letters}
-        self._rows.delete(contents, is_parked=self._is_parked)
-        return list(letters)
+        deleted = self._rows.delete(contents, is_parked=self._is_parked)
+        return [one for one in letters if Handle.of(one).row in deleted]
+
+    def _taken(self, letters: Sequence[Letter]) -> list[EntryFault]:
+        """Return faults for letters that somebody else has moved between their reading and their delete."""
+        if not letters:
+            return []
+        try:
+            moved = self.moved(letters)
+        except CallFailed as failed:
+            return [EntryFault.of(failed, one.message_id) for one in letters]
+        detail = "a pass or a person has moved its row since it was read"
+        return [
+            EntryFault(call="DeleteLetters", key=one, code=NOT_THERE, detail=detail)
+            for one in sorted(moved)
+        ]
 
     def _changed(self, letters: Sequence[Letter]) -> dict[str, EntryFault]:
         """Return faults by id for letters that are there but differ from the kept ones."""

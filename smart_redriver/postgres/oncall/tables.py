@@ -259,8 +259,9 @@ class Tables:
         return self._table(dlq=dlq).remove(letters)
 
     def still_there(self, letters: Sequence[Letter], *, dlq: bool) -> set[str]:
-        """Return the letters that still have a row in the table."""
-        return self._table(dlq=dlq).still_there(letters)
+        """Return the letters that still have a row in the table, or whose row somebody has moved from there."""
+        table = self._table(dlq=dlq)
+        return table.still_there(letters) | table.moved(letters)
 
     def nowhere(self, entries: Iterable[Entry]) -> set[str]:
         """Return entries without a row in any table: it was deleted without the ledger."""
