@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -151,6 +152,24 @@ def test_what_fails_again_goes_on_as_one_letter_although_its_consumer_drops_head
 
     assert Counter(bench.done) == Counter(one.encode() for one in values)
     assert not bench.waiting
+
+
+def test_letters_flow_on_after_a_large_first_window():
+    """Nothing went for as many seconds as it had letters, and then all the rest at once."""
+    bench = Bench()
+    bench.die(*(f"m{n}" for n in range(1_000)))
+    done = [0]
+
+    for _ in range(25):
+        bench.run_pass(max_rate=0, initial_window=200)
+        bench.work(lambda _: None)
+        bench.clock.advance(5)
+        done.append(len(bench.done))
+
+    first, *later = (after - before for before, after in pairwise(done))
+    assert first == 200
+    assert 300 < sum(later) < 800
+    assert max(later) < 100
 
 
 def wait_for_bad(bench):

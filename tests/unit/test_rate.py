@@ -30,6 +30,7 @@ from smart_redriver.engine.model.rate import (
     ahead_of_schedule,
     felt,
     owed_since,
+    used_up_until,
 )
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
@@ -186,6 +187,20 @@ def test_once_some_rate_was_too_high_no_handful_goes_together() -> None:
     quiet = replace(A_RATE, live=1.0, per_second=2.0, borne=1.5, borne_at=NOW)
 
     assert ahead_at_once(quiet, NOW, paced_until=None, handful=5) == timedelta()
+
+
+@pytest.mark.parametrize(
+    ("per_second", "seconds"), [(1.0, 200), (4.0, 50), (0.5, 200)], ids=["same", "grown", "fallen"]
+)
+def test_letters_that_went_together_use_up_less_time_of_a_rate_that_has_grown(
+    per_second: float, seconds: int
+) -> None:
+    until = NOW + timedelta(seconds=200)
+    rate = replace(A_RATE, per_second=per_second)
+
+    assert used_up_until(until, A_RATE, rate, NOW) == NOW + timedelta(seconds=seconds)
+    assert used_up_until(NOW - SECOND, A_RATE, rate, NOW) == NOW - SECOND
+    assert used_up_until(None, A_RATE, rate, NOW) is None
 
 
 @pytest.mark.parametrize(("dying", "goes_on"), [(0, 2.0), (None, 9.0)])

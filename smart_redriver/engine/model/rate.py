@@ -197,6 +197,18 @@ def ahead_at_once(
     return timedelta(seconds=handful / rate.per_second)
 
 
+def used_up_until(
+    paced_until: datetime | None, before: Rate | None, rate: Rate | None, now: datetime
+) -> datetime | None:
+    """Return up to when the rate is used up by letters that went together, ahead of their seconds.
+
+    They are so many letters, and take less time of a rate that has grown since.
+    """
+    if paced_until is None or before is None or rate is None or paced_until <= now:
+        return paced_until
+    return now + (paced_until - now) * min(1.0, before.per_second / rate.per_second)
+
+
 def ahead_of_schedule(up: timedelta) -> timedelta:
     """Return how far ahead letters go if the schedule makes the next look.
 

@@ -51,6 +51,7 @@ from smart_redriver.engine.model.rate import (
     ahead_of_schedule,
     felt,
     owed_since,
+    used_up_until,
 )
 from smart_redriver.engine.passes.circuit_keeper import CircuitKeeper, LostRace
 from smart_redriver.engine.passes.executor import Destination, Sending, batch_counts_of, completed
@@ -419,7 +420,10 @@ class SourceContext:
     def open_gate(self, now: datetime, *, goes_on: bool = True) -> None:
         """Let through what the circuit allows from now on. `goes_on`: there is time for another look soon."""
         before, rate = self.circuit.rate, self.felt(now)
-        self.keeper.change(replace(self.circuit, rate=rate))
+        paced_until = self.circuit.paced_until
+        if self.waits_for_rate:
+            paced_until = used_up_until(paced_until, before, rate, now)
+        self.keeper.change(replace(self.circuit, rate=rate, paced_until=paced_until))
         self.permit = self.allow(now)
         owed = owed_since(before, now) if self.waits_for_rate else None
         self.ahead = self._how_far_ahead(rate, owed or now, goes_on=goes_on)
