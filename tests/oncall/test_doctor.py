@@ -90,6 +90,11 @@ FAULTS: dict[str, tuple[Callable[[Desk], Any], str, str]] = {
         "orders keeps a message for 60 s, and one that fails takes 90 s to go to orders-dlq",
         "Set MessageRetentionPeriod of orders well above that.",
     ),
+    "a source that forgets in an outage": (
+        lambda desk: set_attributes(desk, SOURCE, MessageRetentionPeriod="3599"),
+        "orders keeps messages for 3599 s: letters that wait there for longer",
+        "Set MessageRetentionPeriod of orders to more than its consumer may be down.",
+    ),
     "a short retention of the parking lot": (
         lambda desk: set_attributes(desk, PARKING_LOT, MessageRetentionPeriod="3600"),
         "orders-parking-lot keeps letters for a shorter time",

@@ -20,6 +20,9 @@ _DEFAULT_BATCH_SIZE = 10
 #: minute and may take four.
 _LEAST_KEPT = 3_600
 
+#: Seconds for which any consumer may be down.
+_SHORT_OUTAGE = 3_600
+
 
 def check_queues(session: Session) -> Iterator[Finding]:
     """Look at source queues, DLQ, parking lot and outcome queue. Raises CallFailed."""
@@ -74,6 +77,13 @@ def judge_source(source: Attributes, dlq: Attributes) -> Iterator[Finding]:
         f"{name} keeps a message for {kept} s, and one that fails takes {fails_in} s to go to {dlq_name}: it is gone "
         "before.",
         f"Set MessageRetentionPeriod of {name} well above that.",
+    )
+    yield check(
+        kept >= _SHORT_OUTAGE,
+        f"{name} keeps messages through an outage of an hour.",
+        f"{name} keeps messages for {kept} s: letters that wait there for longer, because its consumer is away, are "
+        "gone, and look like processed ones.",
+        f"Set MessageRetentionPeriod of {name} to more than its consumer may be down.",
     )
 
 
