@@ -422,7 +422,10 @@ def test_a_table_that_is_there_and_not_seen_is_told_from_one_that_is_absent(benc
 
     assert 'grant usage on schema "public" to' in found["table jobs"]
     assert "name it work.jobs_dlq" in found["table jobs_dlq"]
-    assert found["table jobs_held"] == "run the migration"
+    assert found["table jobs_held"] == (
+        "run the migration; where others of its tables are there already, it refuses to run, because they may be "
+        "another queue's: run only its statements about this table"
+    )
 
 
 def test_advice_can_be_pasted_whatever_the_case_of_names(bench):
