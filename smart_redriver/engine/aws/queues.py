@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Protocol, TypeVar
 
 from smart_redriver.engine.aws.sqs import Message, MoveCheck, SqsQueue
 from smart_redriver.engine.config.targets import queue_name
-from smart_redriver.engine.errors import EntryFault
+from smart_redriver.engine.errors import CallFailed, EntryFault
 from smart_redriver.engine.messages.letter import (
     METADATA_ATTRIBUTE,
     Letter,
@@ -130,23 +129,23 @@ class SqsSource:
         self.name = name
         self.longest_delay = timedelta() if queue.is_fifo else MAX_SQS_DELAY
         self._dlq_name = dlq_name
-        self._astray = ""
+        self._refusal: CallFailed | None = None
 
     def facts(self) -> QueueFacts:
         """The queue's facts. Raises CallFailed."""
         facts = self._queue.facts()
         fails_to = queue_name(facts.dead_letter_arn or "")
-        self._astray = "" if fails_to == self._dlq_name else fails_to
+        self._refusal = None
+        if fails_to not in ("", self._dlq_name):
+            why = f"failed messages of {self.name} go to {fails_to}, not to {self._dlq_name}"
+            self._refusal = CallFailed("SendMessageBatch", LEADS_ELSEWHERE, why)
         return facts
 
     def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
         """Send letters back to the queue, see `SqsQueue.send`."""
-        if self._astray:
-            detail = f"failed messages of {self.name} go to {self._astray}, not to {self._dlq_name}"
-            refused = partial(
-                EntryFault, call="SendMessageBatch", code=LEADS_ELSEWHERE, detail=detail
-            )
-            return Sent(faults=[refused(key=one.letter.message_id) for one in outgoing])
+        refusal = self._refusal
+        if refusal is not None:
+            return Sent(faults=[EntryFault.of(refusal, one.letter.message_id) for one in outgoing])
         return self._queue.send(outgoing)
 
     def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta:

@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -24,7 +24,18 @@ from smart_redriver.oncall.terminal.table import folded, table
 from smart_redriver.oncall.terminal.words import shortened
 
 #: Ctrl-C, and a pipeline, a container or an init system that ends the command.
-ENDING = (signal.SIGINT, signal.SIGTERM)
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def told_to_end(note: Callable[..., object]) -> Iterator[None]:
+    """Call `note` when a signal to end comes, instead of the handlers before, which are restored."""
+    before = {one: signal.signal(one, note) for one in _ENDING}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 class Interrupts:
@@ -32,16 +43,15 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.came = False
-        self._previous: list[Any] = []
+        self._signals = ExitStack()
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
-            self._previous = [signal.signal(one, self._note) for one in ENDING]
+            self._signals.enter_context(told_to_end(self._note))
         return self
 
     def __exit__(self, *_: object) -> None:
-        for one, handler in zip(ENDING, self._previous, strict=False):  # none, in another thread
-            signal.signal(one, handler)
+        self._signals.close()
 
     def _note(self, *_: object) -> None:
         if self.came:

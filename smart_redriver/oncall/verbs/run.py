@@ -6,10 +6,8 @@ With `--forever`, passes run here, beside queues that no function can reach, unt
 from __future__ import annotations
 
 import json
-import signal
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -32,7 +30,7 @@ from smart_redriver.oncall.status.passes import acts_in_words
 from smart_redriver.oncall.status.standing import tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Misused, Refused
 from smart_redriver.oncall.terminal.table import printable
-from smart_redriver.oncall.terminal.terminal import ENDING
+from smart_redriver.oncall.terminal.terminal import told_to_end
 from smart_redriver.oncall.terminal.words import await_a_verdict
 
 LONGEST_DRY_RUN = timedelta(seconds=60)
@@ -99,12 +97,13 @@ def run_forever(session: Session, file: Path) -> Exit:
         terminal.out.write(json.dumps({"at": at, "event": event, **fields}, default=str) + "\n")
         terminal.out.flush()
 
-    with _asked_to_end() as is_to_end:
+    is_to_end = Event()
 
-        def pause(seconds: float) -> None:
-            if is_to_end.wait(seconds):
-                raise Stopped
+    def pause(seconds: float) -> None:
+        if is_to_end.wait(seconds):
+            raise Stopped
 
+    with told_to_end(lambda *_: is_to_end.set()):
         try:
             process.run(tell, pause, is_to_end.is_set, session.aws.beside_no_file())
         except CallFailed as failed:
@@ -112,18 +111,6 @@ def run_forever(session: Session, file: Path) -> Exit:
                 raise
             raise Refused(f"{failed.detail} {file} names it under [state].") from failed
     return Exit.DONE
-
-
-@contextmanager
-def _asked_to_end() -> Iterator[Event]:
-    """An event that the signals to end the process set. Restores the signals' handlers afterwards."""
-    asked = Event()
-    before = [signal.signal(one, lambda *_: asked.set()) for one in ENDING]
-    try:
-        yield asked
-    finally:
-        for one, handler in zip(ENDING, before, strict=True):
-            signal.signal(one, handler)
 
 
 def _silent(_event: str, /, **_fields: object) -> None:
