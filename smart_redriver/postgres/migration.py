@@ -203,7 +203,7 @@ create index concurrently if not exists {returns} on {table} ({id_column}) where
 PARTITIONED = "--partitioned"
 
 
-#: What to do about a table of ours that is missing.
+#: The remedy for a table of ours that is missing.
 REMEDY = (
     "run the migration; where others of its tables are there already, it refuses to run, because they may be another "
     "queue's: run only its statements about this table"

@@ -56,7 +56,7 @@ def test_an_environment_survives_an_exception(
 def test_functions_of_the_same_source_run_as_their_own_copies_of_it(
     functions: Any, make_function: Callable[..., str]
 ) -> None:
-    """What the first one's environment compiled is the second one's, too: the code still has to name its own file."""
+    """The second one runs code that the first one's environment compiled, which still has to name its own file."""
     source = """
         def handler(event, context):
             return [__file__, handler.__code__.co_filename]
