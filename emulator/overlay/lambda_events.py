@@ -17,6 +17,7 @@ from ministack.services import eventbridge, lambda_svc
 
 from . import lambda_failures
 from .flights import flights
+from .patching import wrap
 
 logger = logging.getLogger("overlay.lambda_events")
 
@@ -24,6 +25,7 @@ _RETRIES = 2
 _FIRST_RETRY_SECONDS = 60
 _THROTTLED_RETRY_SECONDS = 1
 _MAX_AGE_SECONDS = 21_600
+_LATEST = "$LATEST"
 
 
 @dataclass(kw_only=True)
@@ -47,8 +49,8 @@ class QueuedEvent:
     def settings(self) -> dict[str, Any]:
         """The function's EventInvokeConfig."""
         by_qualifier = self.function.get("event_invoke_configs") or {}
-        settings = self.function.get("event_invoke_config") or by_qualifier.get("$LATEST")
-        return settings or {}
+        settings: dict[str, Any] = by_qualifier.get(_LATEST) or {}
+        return settings
 
     def attempt(self) -> None:
         """Invoke once. After a failure, queue the event again or give up."""
@@ -137,6 +139,19 @@ def _invoke_target(arn: str, payload: str) -> None:
     _invoke_asynchronously(lambda_svc._execution_record_for_config(function, config), event)
 
 
+def _mean_the_latest(name: str) -> None:
+    """Take a function without a qualifier for its latest version, as AWS does. CloudFormation names that version.
+
+    https://docs.aws.amazon.com/lambda/latest/api/API_GetFunctionEventInvokeConfig.html
+    """
+
+    @wrap(lambda_svc, name)
+    def act(original: Any, function: str, qualifier: str | None = None, *more: Any) -> Any:
+        return original(function, qualifier or _LATEST, *more)
+
+
 def install() -> None:
+    for call in ("get", "put", "delete"):
+        _mean_the_latest(f"_{call}_event_invoke_config")
     lambda_svc.invoke_async_with_retry = _invoke_asynchronously
     eventbridge._dispatch_to_lambda = _invoke_target

@@ -193,6 +193,26 @@ def test_a_destination_gets_a_record_of_the_invocation(
     }
 
 
+@pytest.mark.parametrize("qualifier", [{}, {"Qualifier": "$LATEST"}], ids=["none", "latest"])
+def test_a_function_without_a_qualifier_is_its_latest_version(
+    functions: Any, make_function: Callable[..., str], qualifier: dict[str, str]
+) -> None:
+    """As in the template of CloudFormation, which must name a version, and in the calls of people, who don't."""
+    function = make_function(_COUNTS_ITS_RUNS)
+    other = {} if qualifier else {"Qualifier": "$LATEST"}
+
+    functions.put_function_event_invoke_config(
+        FunctionName=function, MaximumRetryAttempts=1, **qualifier
+    )
+    found = functions.get_function_event_invoke_config(FunctionName=function, **other)
+    functions.delete_function_event_invoke_config(FunctionName=function, **other)
+
+    assert found["MaximumRetryAttempts"] == 1
+    assert found["FunctionArn"].endswith(f":function:{function}:$LATEST")
+    with pytest.raises(functions.exceptions.ResourceNotFoundException):
+        functions.get_function_event_invoke_config(FunctionName=function, **qualifier)
+
+
 def test_events_are_counted_as_they_come_and_as_they_are_given_up(
     aws: LocalAws, functions: Any, make_function: Callable[..., str]
 ) -> None:
