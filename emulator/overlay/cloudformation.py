@@ -41,6 +41,7 @@ def install() -> None:
     _after_provisioning("AWS::Lambda::Function", _reserve_concurrency)
     _after_provisioning("AWS::DynamoDB::Table", _enable_ttl)
     _after_provisioning("AWS::DynamoDB::GlobalTable", _enable_ttl)
+    _after_provisioning("AWS::DynamoDB::GlobalTable", _encrypt)
     _keep_global_tables_that_change()
     _keep_what_alarms_evaluate()
     _keep_attributes_in_nested_stacks()
@@ -95,6 +96,17 @@ def _enable_ttl(table: str, properties: _Properties) -> None:
             },
         }
         dynamodb._update_ttl(request)
+
+
+def _encrypt(table: str, properties: _Properties) -> None:
+    """Let a global table have the key of its replica. MiniStack names an alias that does not exist, or no key."""
+    replicas = (one.get("SSESpecification", {}) for one in properties.get("Replicas", ()))
+    key = next((one["KMSMasterKeyId"] for one in replicas if "KMSMasterKeyId" in one), None)
+    dynamodb._tables[table]["SSEDescription"] = key and {
+        "Status": "ENABLED",
+        "SSEType": "KMS",
+        "KMSMasterKeyArn": key,
+    }
 
 
 def _keep_global_tables_that_change() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from emulator import cdk
+from emulator.environments import REGION
 from emulator.process import LocalAws
 
 _APP = """
@@ -141,3 +142,37 @@ def test_a_virtual_hour_does_not_take_an_hour(aws: LocalAws, stack: dict[str, st
     aws.pass_time(3600)
 
     assert time.monotonic() - started < 3600 / 10
+
+
+def test_a_global_table_has_the_key_of_its_replica_from_its_creation_or_an_update(
+    aws: LocalAws, name: str
+) -> None:
+    cloudformation, kms = aws.client("cloudformation"), aws.client("kms")
+    keys = [kms.create_key()["KeyMetadata"]["Arn"] for _ in range(2)]
+
+    def of(key: str | None) -> str:
+        here = {"Region": REGION}
+        replica = here | ({"SSESpecification": {"KMSMasterKeyId": key}} if key else {})
+        table = {
+            "TableName": name,
+            "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}],
+            "AttributeDefinitions": [{"AttributeName": "PK", "AttributeType": "S"}],
+            "BillingMode": "PAY_PER_REQUEST",
+            "SSESpecification": {"SSEEnabled": bool(key), **({"SSEType": "KMS"} if key else {})},
+            "Replicas": [replica],
+        }
+        resource = {"Type": "AWS::DynamoDB::GlobalTable", "Properties": table}
+        return json.dumps({"Resources": {"Table": resource}})
+
+    def key_after(put: str, key: str | None) -> str | None:
+        getattr(cloudformation, f"{put}_stack")(StackName=name, TemplateBody=of(key))
+        cloudformation.get_waiter(f"stack_{put}_complete").wait(
+            StackName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 60}
+        )
+        described = aws.client("dynamodb").describe_table(TableName=name)["Table"]
+        found: str | None = described.get("SSEDescription", {}).get("KMSMasterKeyArn")
+        return found
+
+    told = [key_after("create", keys[0]), key_after("update", keys[1]), key_after("update", None)]
+
+    assert told == [*keys, None]
