@@ -254,6 +254,19 @@ def test_several_things_that_were_deleted_are_all_named(well: Desk) -> None:
     assert "3 things to fix." in ran.out
 
 
+def test_all_queues_that_were_deleted_are_named_at_once(well: Desk) -> None:
+    """It named only the first one, and after its return the next."""
+    ran = well("doctor", script=lose("source", "dlq", "lot"))
+
+    lacks = [line for line in ran.out.splitlines() if "does not exist" in line]
+    assert [line.partition("The queue ")[2] for line in lacks] == [
+        "orders-dlq does not exist: queues and access could not be checked in full.",
+        "orders does not exist: queues could not be checked in full.",
+        "orders-parking-lot does not exist: queues could not be checked in full.",
+    ]
+    assert "3 things to fix." in ran.out
+
+
 @pytest.mark.parametrize(
     ("cause", "end"),
     [

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 from smart_redriver.engine.config.backends import BACKENDS
 from smart_redriver.engine.config.targets import Origin
-from smart_redriver.oncall.deployment.aws import Answer, Asking
+from smart_redriver.oncall.deployment.aws import Answer, Asking, ask
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.doctor.access import check_access
 from smart_redriver.oncall.doctor.alarms import check_alarms
@@ -15,7 +16,7 @@ from smart_redriver.oncall.doctor.findings import Finding, absent, unknown
 from smart_redriver.oncall.doctor.network import check_network
 from smart_redriver.oncall.doctor.origins import check_origin, check_targets
 from smart_redriver.oncall.doctor.passes import check_passes, check_reports, check_state
-from smart_redriver.oncall.doctor.queues import check_queues
+from smart_redriver.oncall.doctor.queues import attributes_of, check_queues
 from smart_redriver.oncall.terminal.words import listed
 
 #: Looks at one side of a deployment. Raises CallFailed and Refused if it can't read something that it needs.
@@ -34,14 +35,14 @@ def examine(session: Session) -> list[Finding]:
         *(("events",) if is_of_rules else ()),
     ):  # one after another: botocore does not build them at the same time
         session.aws.client(service)
-    with Asking() as ask:
+    with Asking() as begin:
         answers = {
-            name: ask(lambda look=look: list(look(session)))  # type: ignore[misc]  # bound here
+            name: begin(lambda look=look: list(look(session)))  # type: ignore[misc]  # bound here
             for name, look in checks.items()
         }
         found = {name: wait() for name, wait in answers.items()}
     remedy = _LOOK_AT_A_PROCESS if session.place.process else _LOOK_AT_A_STACK
-    return [*_absent(found), *_findings(found, remedy)]
+    return [*_absent(found, session), *_findings(found, remedy)]
 
 
 #: The checks for letters in SQS queues.
@@ -65,12 +66,23 @@ _LOOK_AT_A_PROCESS = (
 )
 
 
-def _absent(found: _Found) -> Iterator[Finding]:
-    """Each thing that does not exist once, with the checks that need it."""
+def _absent(found: _Found, session: Session) -> Iterator[Finding]:
+    """Each thing that does not exist once, with the checks that need it.
+
+    A check ends at the first queue that is gone, so the other queues are then looked for one by one.
+    """
     needed_by: defaultdict[str, list[str]] = defaultdict(list)
     for name, answer in found.items():
         if answer.absent:
             needed_by[answer.absent].append(name)
+    queues = found.get("queues")
+    if queues and queues.absent:
+        deployment = session.place.deployment
+        urls = (*deployment.source_urls, deployment.dlq_url, deployment.parking_lot_url)
+        for url in urls:
+            gone = ask(partial(attributes_of, session, url)).absent
+            if gone and "queues" not in needed_by[gone]:
+                needed_by[gone].append("queues")
     for thing, names in needed_by.items():
         yield absent(thing, f"{listed(names)} could not be checked in full")
 
