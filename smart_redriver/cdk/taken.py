@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import cast
 from weakref import WeakKeyDictionary
 
 import aws_cdk as cdk
@@ -34,10 +35,9 @@ def take(
 
     """
     for setting, queue in queues.items():
-        called = _called(queue)
-        if other := _other_with(scope, "queue", called):
+        if other := _other_with(scope, "queue", *_place(queue)):
             accepted = f"a queue that {other} does not have (sources and targets that share a DLQ are of one re-driver)"
-            yield Fault(setting=setting, seen=called, accepted=accepted)
+            yield Fault(setting=setting, seen=_called(queue), accepted=accepted)
     for target in origin_config.targets:
         if other := _other_with(scope, "target", target.name, *_home(scope)):
             accepted = f"a target that {other} does not have (let what fails to it share a DLQ)"
@@ -84,6 +84,19 @@ def _called(queue: sqs.IQueue) -> str:
     """Return a queue's ARN, or its place in the app."""
     arn = queue.queue_arn
     return queue.node.path if cdk.Token.is_unresolved(arn) else arn
+
+
+def _place(queue: sqs.IQueue) -> tuple[str, ...]:
+    """Region, account and name of a queue as far as the app knows them, or else its place in the app.
+
+    The ARN of a queue that the app makes is a reference, even if the app names the queue.
+    """
+    place = queue.queue_arn.split(":")[3:]
+    if cdk.Resource.is_owned_resource(queue):
+        stack, resource = cdk.Stack.of(queue), cast("sqs.CfnQueue", queue.node.default_child)
+        place = [stack.region, stack.account, resource.queue_name or ""]
+    is_known = place and all(one and not cdk.Token.is_unresolved(one) for one in place)
+    return tuple(place) if is_known else (queue.node.path,)
 
 
 def _home(scope: Construct) -> tuple[str, str]:

@@ -381,6 +381,23 @@ def test_alarms_may_be_part_of_an_apps_own_composite(stack):
     Template.from_stack(stack).resource_count_is("AWS::Lambda::Function", 1)
 
 
+@pytest.mark.parametrize(
+    ("name", "is_refused"),
+    [("mails-dlq", True), ("others-dlq", False), (None, False), ("a parameter", False)],
+)
+def test_a_dlq_that_the_app_names_and_imports_is_of_one_re_driver(stack, name, is_refused):
+    if name == "a parameter":
+        name = cdk.CfnParameter(stack, "Name", default="mails-dlq").value_as_string
+    made = sqs.Queue(stack, "Dead", queue_name=name, retention_period=cdk.Duration.days(14))
+    redriver(stack, dead_letter_queue=made)
+
+    if is_refused:
+        accepted = refused(stack, name="mails")
+        assert "Shop/OrdersRedriver does not have" in accepted["dead_letter_queue"]
+    else:
+        redriver(stack, "mails")
+
+
 @pytest.mark.parametrize("role", ["source_queue", "further_sources[0]", "parking_lot"])
 def test_a_queue_that_another_re_driver_has_is_refused(stack, role):
     """A replay would send the parked letters of both to one consumer."""
