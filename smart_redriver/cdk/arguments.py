@@ -144,8 +144,17 @@ def _read(kind: type[S], given: S | None, faults: list[Fault]) -> S:
         read = kind.parse({name: getattr(given, name) for name in kind.names()})
         return replace(given, **{name: getattr(read, name) for name in kind.names()})
     except SettingsError as error:
-        faults += error.faults
+        faults += map(_unknown_at_synth, error.faults)
         return given
+
+
+def _unknown_at_synth(fault: Fault) -> Fault:
+    """The fault, in other words for a value that only a deployment knows: the CDK gives it as an absurd number."""
+    seen = fault.seen
+    if not isinstance(seen, str | float) or not cdk.Token.is_unresolved(seen):
+        return fault
+    accepted = f"a value that is known at synth: {fault.accepted}"
+    return replace(fault, seen=cdk.Token.as_string(seen), accepted=accepted)
 
 
 def _of_another_kind(given: Mapping[str, tuple[object, type]]) -> Iterator[Fault]:

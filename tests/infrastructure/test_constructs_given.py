@@ -4,6 +4,7 @@ all refused by name, with a sentence.
 """
 
 import json
+import re
 from typing import Any, cast
 
 import aws_cdk as cdk
@@ -445,3 +446,21 @@ def test_a_nested_stacks_key_is_open_to_logs_of_its_family_alone(stack):
         if one.get("Sid") == "SmartRedriverLogs"
     ]
     assert ":log-group:Shop-*" in json.dumps(statement)
+
+
+def test_values_that_only_a_deployment_knows_are_refused_as_such(stack):
+    """The CDK gives a number as -1.8881545897087817e+289 or the like."""
+    number, text = cdk.CfnParameter(stack, "N", type="Number"), cdk.CfnParameter(stack, "T")
+    given = Settings(
+        max_attempts=number.value_as_number,  # type: ignore[arg-type]
+        downstream=text.value_as_string,
+        max_rate=-1,
+    )
+
+    with pytest.raises(SettingsError) as caught:
+        redriver(stack, settings=given)
+
+    attempts, rate, downstream = map(str, caught.value.faults)
+    assert re.search(r"max_attempts: saw '\$\{Token\[.*known at synth: a whole number", attempts)
+    assert re.search(r"downstream: saw '\$\{Token\[.*known at synth: a name", downstream)
+    assert "max_rate: saw -1, accepted is a number from" in rate
