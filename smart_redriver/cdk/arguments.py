@@ -179,6 +179,13 @@ class KnownQueue:
     has_redrive_policy: bool
     dead_letter_arn: str | None
 
+    @property
+    def forgets_first(self) -> bool:
+        """Whether it is known to delete a message before the message has failed."""
+        if self.retention is None or self.time_to_fail is None:
+            return False
+        return self.retention <= self.time_to_fail
+
 
 def known(queue: sqs.IQueue) -> KnownQueue | None:
     """Return the facts of a queue; None if the app does not make it."""
@@ -186,16 +193,17 @@ def known(queue: sqs.IQueue) -> KnownQueue | None:
         return None
     resource = cast("sqs.CfnQueue", queue.node.default_child)
     fails_to = queue.dead_letter_queue if isinstance(queue, sqs.Queue) else None
-    timeout = _seconds(resource.visibility_timeout, _VISIBILITY_TIMEOUT)
+    timeout = _number(resource.visibility_timeout, _VISIBILITY_TIMEOUT)
+    receives = _number(fails_to.max_receive_count, 0) if fails_to else None
     return KnownQueue(
-        retention=_seconds(resource.message_retention_period, _RETENTION),
-        time_to_fail=timeout * int(fails_to.max_receive_count) if timeout and fails_to else None,
+        retention=_number(resource.message_retention_period, _RETENTION),
+        time_to_fail=timeout * receives if timeout and receives else None,
         has_redrive_policy=resource.redrive_policy is not None,
         dead_letter_arn=fails_to.queue.queue_arn if fails_to else None,
     )
 
 
-def _seconds(given: float | None, by_default: int) -> int | None:
+def _number(given: float | None, by_default: int) -> int | None:
     if given is None:
         return by_default
     return None if cdk.Token.is_unresolved(given) else int(given)
@@ -322,10 +330,24 @@ def _too_short(
         yield Fault(setting=f"{role}.retention_period", seen=kept, accepted=accepted)
 
 
-def warn_of_retention(scope: Construct, queues: Mapping[str, sqs.IQueue]) -> None:
-    """Make synth warn about each queue for letters that the app makes, and that keeps them for less than SQS can."""
+def warn_of_retention(
+    scope: Construct, sources: Mapping[str, sqs.IQueue], others: Mapping[str, sqs.IQueue]
+) -> None:
+    """Make synth warn about queues that the app makes, and that forget too early.
+
+    A source queue may delete a message before it has failed. Other queues should keep letters for as long as SQS can.
+    """
+    for role, queue in sources.items():
+        facts = known(queue)
+        if facts and facts.forgets_first:
+            text = (
+                f"{role} ({queue.node.path}) keeps a message for {facts.retention} s, and one that fails takes "
+                f"{facts.time_to_fail} s to go to the dead_letter_queue: SQS deletes it before. Set its "
+                "retention_period well above that."
+            )
+            cdk.Annotations.of(scope).add_warning_v2("smart-redriver:source-retention", text)
     longest = LONGEST_RETENTION.to_seconds()
-    for role, queue in queues.items():
+    for role, queue in others.items():
         facts = known(queue)
         if facts and facts.retention is not None and facts.retention < longest:
             text = (

@@ -158,7 +158,7 @@ class SmartRedriver(Construct):
             ],
             topics=(resources.topics, Topics),
         )
-        warn_of_retention(self, others)
+        warn_of_retention(self, sources, others)
         self.source_queues = tuple(sources.values())
         self.origin_config = origin_config
         self.settings = settings

@@ -30,8 +30,8 @@ def a_queue(stack: cdk.Stack, name: str, **more: Any) -> sqs.Queue:
     return sqs.Queue(stack, name, **more)
 
 
-def failing_to(dead_letters: sqs.IQueue) -> dict[str, Any]:
-    return {"dead_letter_queue": sqs.DeadLetterQueue(queue=dead_letters, max_receive_count=5)}
+def failing_to(dead_letters: sqs.IQueue, after: float = 5) -> dict[str, Any]:
+    return {"dead_letter_queue": sqs.DeadLetterQueue(queue=dead_letters, max_receive_count=after)}
 
 
 def refused(stack: cdk.Stack, **queues: Any) -> dict[str, str]:
@@ -131,6 +131,45 @@ def test_a_queue_that_keeps_letters_as_long_as_sqs_can_is_not_warned_of(stack, k
 
     SmartRedriver(stack, "Redriver", source_queue=source, dead_letter_queue=dead)
 
+    assert warned(stack) == []
+
+
+@pytest.mark.parametrize(
+    ("kept", "told"),
+    [
+        (
+            600,
+            "source_queue (Shop/Source) keeps a message for 600 s, and one that fails takes 600 s to go to the "
+            "dead_letter_queue: SQS deletes it before.",
+        ),
+        (601, None),
+    ],
+)
+def test_a_source_queue_that_forgets_messages_before_they_fail_is_warned_of(stack, kept, told):
+    dead = a_queue(stack, "Dead", retention_period=FOURTEEN)
+    source = a_queue(
+        stack,
+        "Source",
+        retention_period=cdk.Duration.seconds(kept),
+        visibility_timeout=cdk.Duration.minutes(2),
+        **failing_to(dead),
+    )
+
+    SmartRedriver(stack, "Redriver", source_queue=source, dead_letter_queue=dead)
+
+    assert [one.partition(" Set its ")[0] for one in warned(stack)] == ([told] if told else [])
+
+
+def test_receives_that_only_a_deployment_knows_are_not_reckoned_with(stack):
+    """They are an absurd number at synth, which made an alarm that CloudFormation refuses."""
+    dead = a_queue(stack, "Dead", retention_period=FOURTEEN)
+    after = cdk.CfnParameter(stack, "Receives", type="Number").value_as_number
+    source = a_queue(stack, "Source", **failing_to(dead, after))
+
+    SmartRedriver(stack, "Redriver", source_queue=source, dead_letter_queue=dead)
+
+    alarms = Template.from_stack(stack).find_resources("AWS::CloudWatch::Alarm").values()
+    assert min(one["Properties"]["EvaluationPeriods"] for one in alarms) >= 1
     assert warned(stack) == []
 
 
