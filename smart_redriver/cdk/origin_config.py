@@ -14,8 +14,11 @@ from typing import cast
 from urllib.parse import urlsplit
 
 import aws_cdk as cdk
+import jsii
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
+from constructs import IConstruct
 
 from smart_redriver.cdk.given import Targets
 from smart_redriver.cdk.queue_clashes import KEY_ARN
@@ -335,6 +338,40 @@ def _each_with_its_key(
     locked = [str(one) for one in origin_config.targets if one.kind in WITH_KEYS]
     usual = [keys[min(index, len(keys) - 1)] if keys else None for index in range(len(locked))]
     return tuple(own.get(one, key) for one, key in zip(locked, usual, strict=True))
+
+
+def warn_of_functions(targets: Targets | None, dead_letter_queue: sqs.IQueue) -> None:
+    """Make synth warn about functions that the app makes, and whose failed invocations go nowhere."""
+    if targets and targets.origin == Origin.LAMBDA:
+        for one in targets.to:
+            if isinstance(one, lambda_.Function):
+                cdk.Aspects.of(one).add(_DestinationExpected(one, dead_letter_queue.node.path))
+
+
+@jsii.implements(cdk.IAspect)
+class _DestinationExpected:
+    """Makes synth warn about a function without a destination. Only then is it known whether the app gives it one."""
+
+    def __init__(self, function: lambda_.Function, dead_letter_queue: str) -> None:
+        self._function = function
+        self._dead_letter_queue = dead_letter_queue
+
+    def visit(self, node: IConstruct) -> None:
+        if node.node.path == self._function.node.path and not self._has_destination():
+            text = (
+                "Nothing in the app says where failed invocations of this function go, so none becomes a letter in "
+                f"{self._dead_letter_queue}. Set its on_failure or its dead_letter_queue."
+            )
+            cdk.Annotations.of(node).add_warning_v2("smart-redriver:destination", text)
+
+    def _has_destination(self) -> bool:
+        resource = cast("lambda_.CfnFunction", self._function.node.default_child)
+        return resource.dead_letter_config is not None or any(
+            one.destination_config is not None
+            for one in self._function.node.root.node.find_all()
+            if isinstance(one, lambda_.CfnEventInvokeConfig)
+            and one.function_name in (self._function.function_name, self._function.function_arn)
+        )
 
 
 def _without_targets(sources: Mapping[str, sqs.IQueue]) -> Iterator[Fault]:

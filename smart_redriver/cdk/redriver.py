@@ -33,7 +33,7 @@ from smart_redriver.cdk.invocations import alarms_elsewhere, hear_recovery, sche
 from smart_redriver.cdk.key_use import KeyUse
 from smart_redriver.cdk.monitoring import MONITORING_ID, QueueMonitoring, crowded
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
-from smart_redriver.cdk.origin_config import OriginConfig, origin_config_of
+from smart_redriver.cdk.origin_config import OriginConfig, origin_config_of, warn_of_functions
 from smart_redriver.cdk.owners import open_key, outermost
 from smart_redriver.cdk.python_function import python_function
 from smart_redriver.cdk.queue_metrics import watched_sources, watched_targets
@@ -159,6 +159,7 @@ class SmartRedriver(Construct):
             topics=(resources.topics, Topics),
         )
         warn_of_retention(self, sources, others)
+        warn_of_functions(targets, dead_letter_queue)
         self.source_queues = tuple(sources.values())
         self.origin_config = origin_config
         self.settings = settings

@@ -6,6 +6,8 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_lambda_destinations as destinations
 from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Annotations, Match, Template
 
@@ -313,10 +315,13 @@ def test_a_policy_of_many_targets_fits_what_iam_takes():
 # In an app of one's own
 
 
+HOME = cdk.Environment(account=ACCOUNT, region=REGION)
+
+
 @pytest.fixture
 def stack() -> cdk.Stack:
     app = cdk.App(context=UNBUNDLED)
-    return cdk.Stack(app, "Shop", env=cdk.Environment(account=ACCOUNT, region=REGION))
+    return cdk.Stack(app, "Shop", env=HOME)
 
 
 def imported(stack: cdk.Stack, name: str = "events-dlq") -> sqs.IQueue:
@@ -464,3 +469,42 @@ def test_a_dlq_and_a_target_are_of_one_construct_in_an_app(stack):
     [dlq], [target] = same_dlq.value.faults, same_target.value.faults
     assert (dlq.setting, "/One does not have" in dlq.accepted) == ("dead_letter_queue", True)
     assert (target.setting, "/One does not have" in target.accepted) == ("targets", True)
+
+
+@pytest.mark.parametrize(
+    ("given", "is_warned_of"),
+    [
+        ("nothing", True),
+        ("retries", True),
+        ("a dead-letter queue", False),
+        ("a destination afterwards", False),
+        ("a destination in another stack", False),
+    ],
+)
+def test_a_function_of_the_app_without_a_destination_is_warned_of(stack, given, is_warned_of):
+    """Whose failed invocations never become letters."""
+    dead = sqs.Queue(stack, "Dead", retention_period=cdk.Duration.days(14))
+    function = lambda_.Function(
+        stack,
+        "Orders",
+        runtime=lambda_.Runtime.PYTHON_3_14,
+        handler="index.handler",
+        code=lambda_.Code.from_inline("handler = print"),
+        dead_letter_queue=dead if given == "a dead-letter queue" else None,
+    )
+    targets = Targets(origin="lambda", to=[function, FUNCTION])
+    SmartRedriver(stack, "Redriver", dead_letter_queue=dead, targets=targets)
+    to_the_dlq = destinations.SqsDestination(dead)
+    if given == "retries":
+        function.configure_async_invoke(retry_attempts=0)
+    elif given == "a destination afterwards":
+        function.configure_async_invoke(on_failure=to_the_dlq)
+    elif given == "a destination in another stack":
+        beside = cdk.Stack(stack.node.root, "Beside", env=HOME)
+        lambda_.EventInvokeConfig(beside, "Orders", function=function, on_failure=to_the_dlq)
+
+    found = Annotations.from_stack(stack).find_warning(
+        f"/{function.node.path}", Match.string_like_regexp("so none becomes a letter in .*/Dead")
+    )
+
+    assert bool(found) == is_warned_of
