@@ -13,6 +13,7 @@ import pytest
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 from smart_redriver.engine.triage.ledger import Status
 from tests.oncall.desk import Desk
+from tests.oncall.fakes import STACK, outputs_of
 from tests.oncall.ran import Ran
 
 OTHER_ARN = "arn:aws:sqs:us-east-1:123456789012:refunds"
@@ -78,6 +79,31 @@ def test_letters_of_a_queue_that_is_named_become_this_ones(
     again = desk("replay", "--all", "--yes")
     assert again.code == (0 if queue == PARKING_LOT else 1)
     assert desk.bodies(SOURCE) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_accepted"), [("late-refunds", True), ("Refunds", True), ("mails", False)]
+)
+def test_a_queue_is_named_as_in_the_list_or_as_people_see_it(
+    desk: Desk, file: Path, name: str, is_accepted: bool
+) -> None:
+    """The refusal shortens generated names as all texts do, and its own advice was not understood."""
+    generated = f"{STACK}-Refunds0A1B2C3D-aB3dE5gH7jK9"
+    refunds = replace(
+        desk.deployment, queue_name=generated, source_queue_url=f"https://sqs/1/{generated}"
+    )
+    desk.clients["cloudformation"].stacks[STACK] = {
+        **outputs_of(desk.deployment, "MyOrders"),
+        **outputs_of(refunds, "LateRefunds"),
+    }
+    rewrite(file, source_arn=None, queue=generated)
+    order = ("import", str(file), "--queue", "my-orders", "--yes")
+
+    refused, ran = desk(*order), desk(*order, "--from-queue", name)
+
+    assert "with --from-queue Refunds." in refused.err
+    assert (ran.code == 0) == is_accepted, ran.said
+    assert desk.bodies(PARKING_LOT) == (["a", "b"] if is_accepted else [])
 
 
 @pytest.mark.parametrize(("to", "queue"), [("source", SOURCE), ("parking-lot", PARKING_LOT)])

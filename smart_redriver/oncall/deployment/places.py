@@ -225,6 +225,21 @@ def choose_place(places: Sequence[Place], queue: str | None) -> Place:
     return selection[0]
 
 
+def sources_called(places: Sequence[Place], name: str) -> frozenset[str]:
+    """The source queues that `name` means by itself, as people see it or in the list of queues; none if there are none.
+
+    As in `choose_places`, a name in the list comes first.
+    """
+    wanted = _plain(name)
+    in_the_list = [one for one in places if wanted == _plain(one.prefix)]
+    return frozenset(source for one in in_the_list for source in one.sources) or frozenset(
+        source
+        for one in places
+        for source in one.sources
+        if wanted in (_plain(source), _plain(shortened(source, one.stack)))
+    )
+
+
 def choose_source(place: Place, queue: str | None) -> str:
     """The source queue of `place` that `queue` names, or its only one. Raises Refused otherwise."""
     wanted = _plain(queue or "")

@@ -91,6 +91,12 @@ class Session:
 
         return choose_source(self.place, self.queue)
 
+    def sources_called(self, name: str) -> frozenset[str]:
+        """The source queues of the stack that `name` means, maybe none. Raises Refused and CallFailed."""
+        from smart_redriver.oncall.deployment.places import sources_called
+
+        return sources_called(self._places, name)
+
     def each_queue(self) -> list[Session]:
         """A session for each selected queue: the named one, else all. Raises Refused and CallFailed."""
         from smart_redriver.oncall.deployment.places import choose_places

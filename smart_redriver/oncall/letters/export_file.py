@@ -10,7 +10,7 @@ import fcntl
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -188,7 +188,7 @@ def _encodable(text: str, what: str) -> str:
 class KeptFile:
     """A file of letters for the queue of a session. Letters of the queues in `others` become letters of this queue."""
 
-    def __init__(self, session: Session, path: Path, others: Sequence[str] = ()) -> None:
+    def __init__(self, session: Session, path: Path, others: Collection[str] = ()) -> None:
         self.path = path
         self._session = session
         self._others = frozenset(others)

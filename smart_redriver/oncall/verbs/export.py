@@ -117,7 +117,8 @@ def import_letters(session: Session, request: ImportRequest) -> Exit:
     """Send the letters of a file. It skips letters that still exist. Raises CallFailed and Refused."""
     to_where = Operation.IMPORT_TO_SOURCE if request.to_source else Operation.IMPORT
     refuse_unless(session.letter_store, to_where)
-    file = KeptFile(session, request.file, request.others)
+    others = {*request.others}.union(*map(session.sources_called, request.others))
+    file = KeptFile(session, request.file, others)
     total = file.check()  # before the first letter is sent
     if not total:
         raise Refused(f"{request.file} has no letter in it: nothing to do.")
