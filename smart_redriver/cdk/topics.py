@@ -40,7 +40,7 @@ class Topics(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         stack, topics = cdk.Stack.of(self), {"warning": warning, "paging": paging}
-        check_topics(topics)
+        check_topics(topics, key)
         monitoring = checked_monitoring(monitoring or MonitoringSettings())
         if faults := [*_elsewhere(stack, monitoring), *_unfit(stack, topics)]:
             raise SettingsError(faults)

@@ -253,6 +253,11 @@ def test_the_arn_of_a_topic_is_no_topic(stack):
         Topics(stack, "Topics", paging=f"arn:aws:sns:{REGION}:{ACCOUNT}:pages")  # type: ignore[arg-type]
 
 
+def test_the_arn_of_a_topics_key_is_no_key(stack):
+    with pytest.raises(SettingsError, match=r"^1 .*\n  key: .*`kms.Key.from_key_arn`"):
+        Topics(stack, "Topics", key=key_arn(1))  # type: ignore[arg-type]
+
+
 def test_a_table_of_the_first_kind_is_refused(stack):
     key = dynamodb.Attribute(name="PK", type=dynamodb.AttributeType.STRING)
     table = dynamodb.Table(stack, "Table", partition_key=key)

@@ -131,6 +131,14 @@ def test_with_scram_it_may_read_its_secret_and_use_the_key_by_secrets_manager_al
     assert "secretsmanager.eu-west-1" in json.dumps(template.find_resources("AWS::IAM::Policy"))
 
 
+def test_the_arn_of_a_secrets_key_is_no_key():
+    place = topics(iam_region="", secret=SECRET)
+    stack = cdk.Stack(cdk.App(context={"aws:cdk:bundling-stacks": []}), "Topics", env=HOME)
+
+    with pytest.raises(SettingsError, match=r"^1 .*\n  secret_key: .*`kms.Key.from_key_arn`"):
+        KafkaRedriver(stack, "Redriver", kafka=place, safeguards=NETWORK, secret_key=KEY)  # type: ignore[arg-type]
+
+
 def test_it_is_in_the_brokers_network_and_reads_what_synth_wrote(template):
     told = function(template)
     env = {

@@ -14,7 +14,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from smart_redriver.cdk.acknowledged import CONNECTING, accept_passes
-from smart_redriver.cdk.arguments import checked
+from smart_redriver.cdk.arguments import check_resources, checked
 from smart_redriver.cdk.backend import (
     PeoplesRights,
     let_use_keys,
@@ -83,6 +83,7 @@ class KafkaRedriver(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self.rights = RIGHTS
+        check_resources({}, {"secret_key": secret_key}, {})
         settings, safeguards, monitoring = checked(
             settings,
             safeguards,
