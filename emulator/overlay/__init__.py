@@ -12,7 +12,7 @@
 | `iam` | authorisation by the right action (batch calls, EventInvokeConfig); signatures under a moved clock |
 | `lambda_workers` | environments that survive an exception; logs collected without a wait |
 | `lambda_logs` | each line of a log as it is written; filter patterns that match any of their terms |
-| `lambda_events` | the queue of asynchronous invocations and its retries, in virtual time |
+| `lambda_events` | the queue of asynchronous invocations, its settings and its retries, in virtual time |
 | `lambda_failures` | what a failed asynchronous invocation leaves: the event or a record, with its request |
 | `flights` | which invocations are under way |
 | `turns`, `control` | one deterministic turn of every background loop, and its HTTP door |
