@@ -14,7 +14,8 @@ from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.targets import Origin, Target
 from smart_redriver.engine.messages.letter import Unfit
 from smart_redriver.engine.model.batch import Batch, Heard
-from smart_redriver.engine.model.breaker import new_circuit
+from smart_redriver.engine.model.breaker import new_circuit, refused
+from smart_redriver.engine.model.circuit import State
 from smart_redriver.engine.triage.ledger import Status
 from smart_redriver.oncall.deployment.places import Place, read_places
 from smart_redriver.oncall.terminal.exits import Refused
@@ -294,6 +295,22 @@ def test_status_says_of_a_target_that_it_accepted_letters_and_not_that_they_were
     desk.store.of("lambda:billing").save_circuit(replace(circuit, pending=(batch,)))
 
     assert "batch 4: 10 letters, 1 returned, 3 accepted" in desk("status").out
+
+
+def test_doctor_names_each_target_that_refused_letters_with_its_answer(desk: TargetDesk) -> None:
+    """A missing state machine was found by no check, although `status` sends people to the doctor."""
+    now = desk.world.clock.now()
+    for name, reason in (
+        ("lambda:billing", refused("lambda:billing", "AccessDenied")),
+        (WEB, "4 of 5 returned"),
+    ):
+        circuit = new_circuit(name, desk.redriver.settings, now)
+        desk.store.of(name).save_circuit(replace(circuit, state=State.OPEN, reason=reason))
+
+    ran = desk("doctor")
+
+    assert "WRONG  lambda:billing refused letters 0 s ago: AccessDenied." in ran.out
+    assert "refused letters" not in ran.out.replace("lambda:billing refused letters", "")
 
 
 def test_looks_that_know_of_no_source_queue_go_on(desk: TargetDesk) -> None:

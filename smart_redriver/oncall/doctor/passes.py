@@ -8,6 +8,7 @@ from typing import Any
 
 from smart_redriver.engine.config.settings import Mode
 from smart_redriver.engine.headline import pause_in_words
+from smart_redriver.engine.model.breaker import refusal_of
 from smart_redriver.engine.model.circuit import Orders
 from smart_redriver.oncall.deployment.metrics import age_of_oldest
 from smart_redriver.oncall.deployment.session import Session
@@ -50,8 +51,14 @@ def check_mode(session: Session) -> Finding:
 def check_circuits(session: Session) -> Iterator[Finding]:
     """Look at the circuits, and at people's orders. Raises CallFailed and Refused."""
     circuits = {name: session.store.of(name).load_circuit() for name in session.place.sources}
-    for name in circuits:
+    for name, circuit in circuits.items():
         yield good(f"The circuit of {name} can be read.")
+        if circuit and (code := refusal_of(circuit)):
+            yield wrong(
+                f"{name} refused letters {ago(circuit.changed_at, session.clock())}: {code}.",
+                "Mend what the code names; `redrive logs --event pass.finished` has the calls under `faults`. "
+                'The next canary shows whether it is mended; `redrive close --reason "..."` skips the wait.',
+            )
     if first := circuits[session.place.queue]:  # it keeps the pause for all that share the DLQ
         yield judge_pause(first.orders, session.clock())
 
