@@ -220,6 +220,22 @@ def test_what_a_letter_says_leads_nobody_elsewhere(links: dict[str, str]) -> Non
     assert sum(stage.taken().values()) == 1
 
 
+def test_a_letter_of_a_target_that_was_removed_is_listed_with_those_that_are_left() -> None:
+    """Its entry was of the removed target, so `redrive parked` and `causes` did not list it."""
+    stage = Stage(origin=Origin.EVENTBRIDGE, targets=tuple(map(Target.parse, (FUNCTION, QUEUE))))
+    stage.put(NAME, EVENT, RULE_ARN=RULE, TARGET_ARN=QUEUE)
+    bounced = ClientError({"Error": {"Code": "SomethingNew", "Message": "no"}}, "SendMessageBatch")
+    stage.run_pass(lambda call: refuse(bounced) if call.operation == "SendMessageBatch" else None)
+    (tried,) = stage.ledger()
+
+    stage.targets = (Target.parse(FUNCTION),)
+    stage.run_pass()
+
+    (entry,) = stage.ledger()
+    assert tried.queue == "sqs:orders"
+    assert (entry.park_reason, entry.queue) == ("UNKNOWN_ORIGIN", "lambda:orders")
+
+
 @pytest.mark.parametrize("code", ["MissingParameter", "SomethingNew"])
 def test_a_letter_that_its_queue_refuses_for_itself_keeps_no_other_back(code: str) -> None:
     """It is the oldest: were the circuit opened for it, it would be the canary of every trial."""

@@ -240,12 +240,13 @@ class Case:
         """The letter's entry as it should stand; a new one on its first visit, or from its metadata.
 
         Args:
-            queue: the source queue that the letter belongs to.
+            queue: the source queue that the letter belongs to; the entry may name one that was removed since.
 
         """
         if self.entry is not None:
             return replace(
                 self.entry,
+                queue=queue,
                 source_arn=self.source_arn,
                 redrive_count=self.redrives,  # repairs a record that was refused after its send
             )
