@@ -1,6 +1,7 @@
 """Whose a letter of another origin than SQS is: by recorded letters, by hostile ones, and by garbage."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -302,6 +303,24 @@ def test_an_attribute_without_text_says_nothing(value: object) -> None:
     assert (
         text_of({"TARGET_ARN": {"DataType": "String", "StringValue": value}}, "TARGET_ARN") is None
     )
+
+
+@pytest.mark.parametrize(
+    ("letter", "origin"),
+    [
+        (universal("sqs:sendMessage", QueueUrl="x", MessageBody="one"), Origin.EVENTBRIDGE),
+        (of_rule(QUEUE_ARN), Origin.SCHEDULER),
+    ],
+)
+def test_a_letter_of_the_origin_before_is_no_message_of_the_queue_that_it_was_tried_at(
+    letter: Letter, origin: Origin
+) -> None:
+    """A schedule's whole call was replayed into the queue as its message."""
+    tried = replace(letter, metadata=some_metadata(queue="sqs:orders"))
+
+    found = recognise(tried, origin, [QUEUE])
+
+    assert (found.source_arn, found.unfit) == (None, Unfit.UNKNOWN_ORIGIN)
 
 
 def test_redrive_metadata_leads_no_letter_of_sns_to_a_queue() -> None:

@@ -274,7 +274,12 @@ def _of_schedule(letter: Letter, targets: Sequence[Target]) -> Found:
 
 
 def _of_queue(letter: Letter, targets: Sequence[Target]) -> Found:
-    """A parked message that a target queue's own consumer failed: only its metadata shows where it belongs."""
+    """A parked message that a target queue's own consumer failed: only its metadata shows where it belongs.
+
+    A letter of the other service, from before the origin was changed, is no message of the queue.
+    """
+    if text_of(letter.attributes, "TARGET_ARN"):
+        return _NOBODY
     named = letter.metadata.queue if letter.metadata else None
     return _found(
         _only(one for one in targets if one.kind is TargetKind.QUEUE and one.name == named)
