@@ -214,14 +214,18 @@ def test_show_says_which_target_a_letter_is_of(desk: TargetDesk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "status", "words"),
     [
-        ("desk", "given back to lambda:billing by a person, which accepted it"),
-        ("of_lambda", "given back to lambda:billing by a person: processed, waiting there"),
+        ("desk", Status.SUCCEEDED, "given back to lambda:billing, which accepted it"),
+        (
+            "of_lambda",
+            Status.REPLAYED,
+            "given back to lambda:billing by a person: processed, waiting there",
+        ),
     ],
 )
 def test_show_says_what_is_known_of_a_letter_that_was_given_back(
-    request: pytest.FixtureRequest, name: str, words: str
+    request: pytest.FixtureRequest, name: str, status: Status, words: str
 ) -> None:
     desk: TargetDesk = request.getfixturevalue(name)
     [one] = desk.letters_of(FUNCTION, "one")
@@ -229,7 +233,7 @@ def test_show_says_what_is_known_of_a_letter_that_was_given_back(
 
     ran = desk("show", one)
 
-    assert desk.entry(one).status is Status.REPLAYED
+    assert desk.entry(one).status is status
     assert f"{one} is {words}" in ran.out
     assert f"Target:      {FUNCTION}, a Lambda function" in ran.out
 
@@ -295,6 +299,19 @@ def test_status_says_of_a_target_that_it_accepted_letters_and_not_that_they_were
     desk.store.of("lambda:billing").save_circuit(replace(circuit, pending=(batch,)))
 
     assert "batch 4: 10 letters, 1 returned, 3 accepted" in desk("status").out
+
+
+def test_a_replay_that_a_target_accepted_is_waited_for_no_longer(desk: TargetDesk) -> None:
+    """Nothing comes back from it: `--follow` waited five minutes, and `audit` said that it may yet return."""
+    [one] = desk.letters_of(FUNCTION, "one")
+
+    ran = desk("replay", "--from-dlq", "--all", "--yes", "--follow")
+
+    assert "1 letter: succeeded." in ran.out
+    assert desk("audit", "--json").json["fates"]["DONE"] == 1
+    shown = desk("show", one).out
+    assert "which accepted it" in shown
+    assert "reported" not in shown
 
 
 def test_doctor_names_each_target_that_refused_letters_with_its_answer(desk: TargetDesk) -> None:

@@ -276,7 +276,7 @@ class LiveExecutor:
             redriven = _redriven_entry(
                 entry, case, decision, batch, now, new_id, keeps=self._dead_letters.is_fifo
             )
-            return redriven.succeeded(now) if to.source.settles_at_once else redriven
+            return redriven.accepted(now) if to.source.settles_at_once else redriven
 
         outgoing = Outgoing(
             letter=case.letter,

@@ -267,11 +267,18 @@ class Entry:
 
     def succeeded(self, now: datetime) -> Entry:
         """Return the entry after the consumer reported that the copy that was sent last succeeded."""
+        return self._settled(now, "reported as succeeded")
+
+    def accepted(self, now: datetime) -> Entry:
+        """Return the entry after a send to a target from which nothing comes back: its answer is the outcome."""
+        return self._settled(now, "accepted")
+
+    def _settled(self, now: datetime, note: str) -> Entry:
         return replace(
             self,
             status=Status.SUCCEEDED,
             is_settled=True,
-            history=_noted(self.history, now, "reported as succeeded"),
+            history=_noted(self.history, now, note),
         )
 
     def failed(

@@ -12,6 +12,7 @@ from zlib import crc32
 
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL, Outgoing, Sent
+from smart_redriver.engine.passes.ports import Source
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.deployment.session import Session
@@ -206,17 +207,18 @@ class ToSource(Importing):
                 )
                 for case in some
             ]
-            record = partial(self._replayed, source.name, now)
+            record = partial(self._replayed, source, now)
             self._send(some, outgoing, source.deliver, record, now)
 
-    def _replayed(self, name: str, now: datetime, case: Case, new_id: str) -> Entry:
-        return case.known(name).replayed(
+    def _replayed(self, source: Source, now: datetime, case: Case, new_id: str) -> Entry:
+        replayed = case.known(source.name).replayed(
             replaced_id=case.message_id,
             new_id=new_id,
-            redrive_count=case.replay_metadata(name).redrive_count,
+            redrive_count=case.replay_metadata(source.name).redrive_count,
             now=now,
             note=self._note,
         )
+        return replayed.accepted(now) if source.settles_at_once else replayed
 
 
 class ToParkingLot(Importing):

@@ -220,13 +220,14 @@ class SendBack:
         metadata = case.replay_metadata(name)
 
         def record(new_id: str) -> Entry:
-            return case.known(name).replayed(
+            replayed = case.known(name).replayed(
                 replaced_id=case.message_id,
                 new_id=new_id,
                 redrive_count=metadata.redrive_count,
                 now=now,
                 note=self._note,
             )
+            return replayed.accepted(now) if destination.source.settles_at_once else replayed
 
         outgoing = Outgoing(
             letter=self._edit(case.letter) if self._edit else case.letter,

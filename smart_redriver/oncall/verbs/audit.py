@@ -156,7 +156,7 @@ _LONGEST_DELAY = timedelta(minutes=15)
 #: The time within which targets without a visibility timeout give up on a letter, as Lambda does on async events.
 _TIME_TO_FAIL_ELSEWHERE = timedelta(hours=6)
 _WORDS = {
-    Fate.DONE: "done, as their consumer reported",
+    Fate.DONE: "done, as their consumer reported or their target accepted",
     Fate.NOT_SEEN_AGAIN: "sent back and not seen again, although they had time to return",
     Fate.ON_ITS_WAY: "sent back, and may yet return",
     Fate.PARKED: "in the parking lot",

@@ -162,12 +162,14 @@ def _wait_lines(wait: Wait | None, now: datetime) -> Iterator[str]:
         yield f"Waits for:   {printable(wait.in_words(now))}"
 
 
-def given_back(entry: Entry, target: Target, origin: Origin) -> str:
+def given_back(entry: Entry, target: Target) -> str:
     """Say where a letter is after it went back to a target."""
+    if entry.status is Status.SUCCEEDED:
+        return f"given back to {target.name}, which accepted it: it does not come back here"
     by = " by a person" if entry.status is Status.REPLAYED else ""
-    if origin is Origin.LAMBDA:
-        return f"given back to {target.name}{by}: processed, waiting there to be tried, or on its way back"
-    return f"given back to {target.name}{by}, which accepted it: it does not come back here"
+    return (
+        f"given back to {target.name}{by}: processed, waiting there to be tried, or on its way back"
+    )
 
 
 def log_group_of(target: Target | None) -> str | None:
@@ -292,6 +294,9 @@ def _where(session: Session, entry: Entry | None, missed: str | None = None) -> 
     where = "in the DLQ, on its first visit"
     if entry is not None:
         is_sent = entry.status in (Status.REDRIVEN, Status.REPLAYED)
+        target = session.place.target(entry.queue)
+        if entry.status is Status.SUCCEEDED and target:
+            return given_back(entry, target)
         if is_sent and (out := _out(session, entry)):
             return out
         where = _WHERE[Status.FAILED if is_sent and entry.is_settled else entry.status]
@@ -305,7 +310,7 @@ def _out(session: Session, entry: Entry) -> str | None:
     if entry.status is Status.REDRIVEN and entry.kept_id:
         return _KEPT
     target = session.place.target(entry.queue)
-    return given_back(entry, target, session.place.origin) if target else None
+    return given_back(entry, target) if target else None
 
 
 def _facts(
