@@ -537,13 +537,6 @@ def _nothing_waits(seen: Seen) -> Headline | None:
         return None
     if seen.out and not seen.is_fresh:
         return None  # they may come back
-    if seen.state is not State.CLOSED:
-        return Headline(
-            topic=Topic.NOTHING_WAITS,
-            colour=Colour.NONE,
-            text="No letter waits. The consumer has not been seen to work since it was down: "
-            "the next letter goes as a canary.",
-        )
     if seen.parked:
         return Headline(
             topic=Topic.NOTHING_WAITS,
@@ -551,6 +544,13 @@ def _nothing_waits(seen: Seen) -> Headline | None:
             text=f"The DLQ is empty; {seen.parked:,} parked {'letter waits' if seen.parked == 1 else 'letters wait'} "
             "for a person.",
             then="`redrive parked` groups them, `redrive causes` says why they failed.",
+        )
+    if seen.state is not State.CLOSED:
+        return Headline(
+            topic=Topic.NOTHING_WAITS,
+            colour=Colour.NONE,
+            text="No letter waits. The consumer has not been seen to work since it was down: "
+            "the next letter goes as a canary.",
         )
     text = "No letter waits: the DLQ is empty."
     if seen.out:

@@ -152,6 +152,11 @@ SENTENCES = [
         "the next letter goes as a canary.",
     ),
     (
+        replace(DOWN, backlog=0, parked=2),
+        Colour.NONE,
+        "The DLQ is empty; 2 parked letters wait for a person.",
+    ),
+    (
         replace(SILENT, state=State.HALF_OPEN, out=1),
         Colour.YELLOW,
         "Consumer was down; a canary is out since 02:11. 11 letters wait. "
