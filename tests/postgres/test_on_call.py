@@ -199,6 +199,24 @@ def test_who_names_a_letter_that_is_not_there_is_told_so(desk, bench, letter_id)
     assert bench.payloads("jobs_dlq") == ["a"]
 
 
+@pytest.mark.parametrize("held", [0, 10_300])
+def test_a_table_that_was_never_analyzed_is_counted_to_its_end(desk, bench, held):
+    """Nothing says so when a count stops at 10,000, and people would take it for all there are."""
+    bench.owner.execute(
+        "insert into jobs_dlq (payload, failed_at) select to_jsonb(n), %s from generate_series(1, 20500) n",
+        (bench.clock.now(),),
+    )
+    bench.owner.execute(
+        "insert into jobs_held select false, n, %s from generate_series(1, %s) n",
+        (bench.clock.now() + timedelta(hours=1), held),
+    )
+
+    status, overview = desk("status", "--json").json, desk("status", "--overview", "--json").json
+
+    assert status["queues"][0]["depths"]["dead_letters"] == 20_500
+    assert overview["homes"][0]["queues"][0]["depths"]["dead_letters"] == 20_500
+
+
 def test_a_plan_counts_more_letters_than_an_estimate_does(desk, bench):
     bench.owner.execute(
         "insert into jobs_dlq (payload, failed_at) select to_jsonb(n), %s from generate_series(1, 10500) n",
