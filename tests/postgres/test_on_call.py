@@ -631,6 +631,19 @@ def test_the_doctor_looks_at_database_table_passes_and_role(desk, bench, harm, c
     assert "The function may do what it needs with" in ran.out
 
 
+def test_the_doctor_advises_no_policy_of_aws_if_the_role_may_not_log_in(desk, bench):
+    bench.owner.execute("alter role smart_redriver nologin")
+    try:
+        ran = desk("doctor")
+    finally:
+        bench.owner.execute("alter role smart_redriver login")
+
+    assert "The database could not be checked: " in ran.out
+    assert "is not permitted to log in" in ran.out
+    assert "See that its role can log in from here" in ran.out
+    assert "RedriveViewer" not in ran.out
+
+
 # Together with passes, and with each other.
 
 

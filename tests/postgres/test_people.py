@@ -36,6 +36,7 @@ def test_the_doctor_finds_a_prepared_database_well_but_for_tls(doctor):
     assert [one.strip() for one in told.out.splitlines() if one.startswith("  ?")] == [
         "?      Not true of the database, though passes work: TLS, verified."
     ]
+    assert "Nothing to fix was found. See also 1 thing marked ?." in told.out
 
 
 @pytest.mark.parametrize(

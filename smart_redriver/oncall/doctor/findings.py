@@ -13,7 +13,7 @@ class Level(str, Enum):
 
     GOOD = "good"
     WRONG = "wrong"
-    UNKNOWN = "unknown"  # it could not be checked
+    UNKNOWN = "unknown"  # it could not be checked, or a person has to judge it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ def wrong(what: str, remedy: str) -> Finding:
 
 
 def unknown(what: str, remedy: str) -> Finding:
-    """Return a finding about something that could not be checked."""
+    """Return a finding about something that could not be checked, or that a person has to judge."""
     return Finding(level=Level.UNKNOWN, what=what, remedy=remedy)
 
 

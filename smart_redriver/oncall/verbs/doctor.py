@@ -106,7 +106,9 @@ def _sum(wrong: int, unknown: int) -> str:
     to_fix = f"{several(wrong, 'thing')} to fix" if wrong else "Nothing to fix"
     if not unknown:
         return f"{to_fix}."
-    return f"{to_fix}{'' if wrong else ' was found'}, but {several(unknown, 'thing')} could not be checked."
+    return (
+        f"{to_fix}{'' if wrong else ' was found'}. See also {several(unknown, 'thing')} marked ?."
+    )
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from smart_redriver.engine.errors import DatabaseLost
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.doctor.access import check_calls
 from smart_redriver.oncall.doctor.alarms import check_alarms
@@ -27,10 +28,19 @@ def check_database(session: Session) -> Iterator[Finding]:
     """Look at tables, columns, rights, indexes and TLS. Raises CallFailed and Refused."""
     letter_store = session.letter_store
     assert isinstance(letter_store, Tables), "made by this backend"  # noqa: S101 - a mistake of ours
-    database = letter_store.database
-    from smart_redriver.postgres.doctor.examination import examine
+    try:
+        database = letter_store.database
+        from smart_redriver.postgres.doctor.examination import examine
 
-    yield from _as_told(examine(database))
+        found = examine(database)
+    except (Refused, DatabaseLost) as failed:
+        # No policy of AWS helps against it.
+        yield unknown(
+            f"The database could not be checked: {failed}",
+            "See that its role can log in from here, and run it again (docs/postgres.md).",
+        )
+        return
+    yield from _as_told(found)
 
 
 def preview(session: Session, text: str, library: str | None) -> Iterator[Finding]:
