@@ -185,6 +185,21 @@ def test_a_letter_that_is_held_is_found_by_its_id(desk, bench):
     assert bench.payloads("jobs") == ["a"]
 
 
+@pytest.mark.parametrize("named", ["dlq-1", "parked-1"])
+def test_a_parked_letter_that_was_deleted_by_sql_is_said_to_be_gone(desk, bench, named):
+    desk.park("a", "b")
+    bench.owner.execute("delete from jobs_parked where id = 1")
+
+    shown, told = desk("show", named), desk("show", named, "--json").json
+
+    assert shown.code == 0
+    assert "dlq-1 is gone: its row has left the tables, and not by the re-driver." in shown.out
+    assert "Waits for" not in shown.out
+    assert "parked BY_HAND" in shown.out
+    assert (told["where"].partition(":")[0], told["waits"]) == ("gone", None)
+    assert "dlq-2 is in the parking lot." in desk("show", "dlq-2").out
+
+
 @pytest.mark.parametrize(
     "letter_id", ["dlq-2", "dlq-0", "parked-1", "x", "job-1", "dlq-" + "9" * 30, "1; drop table x"]
 )

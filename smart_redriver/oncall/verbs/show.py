@@ -58,6 +58,7 @@ class Looked(NamedTuple):
         missed: why a look through all visible letters of its queue missed it.
         surely: PARKED or RETURNED, if the look proved that it is in the parking lot or in the DLQ.
         why_no_body: why the letter itself can't be shown, and what helps, if anything does.
+        is_nowhere: the ledger shows it as waiting, but its row is in no table.
 
     """
 
@@ -65,6 +66,7 @@ class Looked(NamedTuple):
     missed: str | None = None
     surely: Status | None = None
     why_no_body: str = ""
+    is_nowhere: bool = False
 
 
 def look_for(session: Session, choice: Choice, entry: Entry | None, limit: int) -> Looked:
@@ -136,7 +138,9 @@ def _find(session: Session, choice: Choice, entry: Entry | None, *, in_lot: bool
             is_done = entry is not None and entry.status is Status.SUCCEEDED and found.is_kept
             there = Status.PARKED if is_parked else Status.RETURNED
             return Looked(found, surely=None if is_done else there)
-    return Looked(why_no_body="it is neither in the DLQ nor in the parking lot")
+    is_nowhere = entry is not None and bool(session.letter_store.nowhere([entry]))
+    unmet = "it is neither in the DLQ nor in the parking lot"
+    return Looked(why_no_body=unmet, is_nowhere=is_nowhere)
 
 
 def target_of(session: Session, entry: Entry | None, found: Case | None) -> Target | None:
@@ -195,6 +199,9 @@ _WHERE = {
 #: The most characters of a log line on a screen.
 _LONGEST_LINE = 400
 
+#: The place of a letter that somebody deleted or moved past the re-driver.
+_NOWHERE = "gone: its row has left the tables, and not by the re-driver"
+
 #: The place of a letter in a FIFO queue while its copy is out.
 _KEPT = "out, and at its place in the DLQ: a copy was sent to its source queue, and its outcome is not known yet"
 
@@ -228,9 +235,11 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     target = target_of(session, entry, found)
     wanted = _with_log_group(wanted, failure, target)
     log = _log_of(session, entry, failure, letter, wanted)
-    where = _WHERE[seen] if seen else _where(session, entry, looked.missed)
-    queue = session.name_of(found) if found else None
-    wait = Waits.of(session).letter(entry, queue=queue, is_met=seen is Status.RETURNED)
+    where, wait = _NOWHERE, None
+    if not looked.is_nowhere:
+        where = _WHERE[seen] if seen else _where(session, entry, looked.missed)
+        queue = session.name_of(found) if found else None
+        wait = Waits.of(session).letter(entry, queue=queue, is_met=seen is Status.RETURNED)
     told = {"where": where, **_to_json(target, entry, failure, letter, wait)}
     session.terminal.result(told | ({"log": _log_to_json(log)} if wanted.logs else {}))
     session.terminal.say(f"{_known_as(message_id, entry, letter)} is {where}.")
