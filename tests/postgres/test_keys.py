@@ -278,6 +278,19 @@ def test_a_pass_that_dies_at_any_statement_loses_and_repeats_nothing(keyed, mish
     assert tried > 30
 
 
+def test_who_names_a_letter_by_the_rows_own_id_is_told_the_letters(keyed, typed):
+    if "jobs_dlq.id" not in keyed.place.ids:
+        pytest.skip("its rows have numbers")
+    keyed.die("a")
+    ((own_id,),) = keyed.rows("select id::text from jobs_dlq")
+    (letter,) = typed("letters", "--json").json["letters"]
+
+    ran = typed("show", own_id)
+
+    assert ran.code == 1
+    assert f"a row's own id, the letter is {letter['message_id']} or parked-" in ran.err
+
+
 # The configuration and the doctor.
 
 

@@ -33,6 +33,7 @@ class Statements:
     pick_dead: sql.Composed
     pick_parked: sql.Composed
     rows_of_jobs: sql.Composed
+    number_of: sql.Composed
     about: sql.Composed
     group_dead: sql.Composed
     group_parked: sql.Composed
@@ -100,6 +101,8 @@ def names_of(database: JobsDatabase) -> dict[str, sql.Composable]:
     in_content: LiteralString = "(c ->> {d_id_text})"
     names["c_row"] = _number_of(composed(in_content, names), database.ids.get("jobs_dlq.id"))
     of_column: LiteralString = "pg_get_serial_sequence({jobs_text}, {j_id_text})"
+    given: LiteralString = "%(id)s"
+    names["given_number"] = composed(_HASH, {"id": sql.SQL(given)})
     names["sequence"] = (
         sql.Literal(_quoted(database.sequence)) if database.sequence else composed(of_column, names)
     )

@@ -453,6 +453,9 @@ from (select <class> as error_class, <since> as since, {d_row}::bigint as row,
 group by 1, 2
 """
 
+#: `id` -> the number of a row or job with this id, if ids are not numbers.
+_NUMBER_OF = "select {given_number}"
+
 #: When the letter died that is first in line.
 _OLDEST = "select <death> from {dead} d order by {d_oldest} limit 1".replace("<death>", DEATH)
 
@@ -468,6 +471,7 @@ PEOPLES_TEXTS: dict[str, LiteralString] = {
         READ_PARKED.replace("<content>", _WHOLE_PAYLOAD).replace(_PAGED, _AMONG)
     ),
     "rows_of_jobs": _ROWS_OF_JOBS,
+    "number_of": _NUMBER_OF,
     "about": _ABOUT,
     "group_dead": as_read(of_table("dead", _GROUPS).replace("<since>", DEATH)),
     "group_parked": as_read(of_table("parked", _GROUPS).replace("<since>", "d.parked_at")),

@@ -310,11 +310,19 @@ class Tables:
         return f"This look read {letters(seen)} and changed nothing."
 
     def unknown(self, message_id: str, looked_at: int) -> str:  # noqa: ARG002
-        """Say that it is not in the tables."""
-        return (
-            f"{message_id} was not found: it is in neither table, nor in the ledger. An id is a row's number with dlq- "
-            "or parked- before it, or a job's with job-."
-        )
+        """Say that it is not in the tables. If ids are hashed, give the hash of what may be a row's own id."""
+        unmet = f"{message_id} was not found: it is in neither table, nor in the ledger. "
+        database = self.database
+        if not database.place.ids:
+            return f"{unmet}An id is a row's number with dlq- or parked- before it, or a job's with job-."
+        asked = {"id": message_id}
+        ((number,),) = database.run("FindLetters", database.statements.number_of, asked)
+        ids = {
+            "jobs_dlq.id": f"a row's own id, the letter is dlq-{number} or parked-{number}",
+            "jobs.id": f"a job's own id, the letter is job-{number}",
+        }
+        told = "; if it is ".join(ids[one] for one in ids if one in database.place.ids)
+        return f"{unmet}If it is {told}."
 
     def refusal(self, operation: Operation) -> str | None:
         """The reason to refuse an operation that the re-driver's role may not do, or that has no use."""
