@@ -152,6 +152,12 @@ def test_what_is_no_identifier_is_refused(name):
         JobsDatabase.of({**given, "carried": [name]})
 
 
+@pytest.mark.parametrize("name", ["dead-jobs", "dead jobs"])
+def test_a_table_whose_name_is_refused_may_have_a_view(name):
+    with pytest.raises(SettingsError, match="make a view of a table with another name"):
+        JobsDatabase.of({"host": "h", "dbname": "d", "user": "u", "dead_letters": name})
+
+
 @pytest.mark.parametrize(
     ("given", "named"),
     [

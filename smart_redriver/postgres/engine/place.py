@@ -412,7 +412,10 @@ def _unfit(name: str, value: object) -> str | None:
 def _kind_of(name: str) -> tuple[Callable[[object], bool], str]:
     """The check of a value with this name, and its words."""
     if name in (*_TABLES, "sequence"):
-        return is_table, "a table's name, with a schema before it where it needs one"
+        return is_table, (
+            "a table's name of letters, digits, _ and $, with a schema before it where it needs one; "
+            "make a view of a table with another name"
+        )
     if name == "profile":
         return [OWN, *PROFILES].__contains__, f"{OWN}, {', '.join(PROFILES)}"
     if name == "in_hand_until":
