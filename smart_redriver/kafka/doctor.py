@@ -309,10 +309,11 @@ def check_process(session: Session) -> Iterator[Finding]:
     except Refused:
         return  # `check_memory` reports on the state
     remedy = f"`redrive run --forever {session.place.stack}` runs them; what it prints says why one fails."
+    is_recent = is_at_work(session, last)
     if last is None:
-        yield wrong("No process has ended a pass.", remedy)
+        none = "No process has ended a pass"
+        yield check(is_recent, f"{none}, but one has started.", f"{none}.", remedy)
         return
-    is_recent = is_at_work(last, session.settings, now)
     told = f"The last pass ended {ago(last.at, now)}"
     yield check(is_recent, f"{told}.", f"{told}: no process is at work.", remedy)
     for fault, count in sorted((last.report.get("faults") or {}).items()):

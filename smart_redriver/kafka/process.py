@@ -284,6 +284,10 @@ class Process:
     def run(self) -> None:
         """Run invocation after invocation, until Stopped. Raises errors that no pass can fix."""
         try:
+            self._memory.save_start(self._clock())
+        except CallFailed as failed:
+            self._tell_failed(failed)
+        try:
             while True:
                 if self._is_due(self._clock()):
                     self._invocation()

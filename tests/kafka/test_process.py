@@ -186,6 +186,24 @@ def test_it_drains_the_dlq_topic_and_goes_on_with_what_comes(life):
     assert not life.bench.waiting
 
 
+def test_a_process_notes_its_start_before_its_first_pass(life):
+    seen = []
+    noted, began_at = life.note, life.bench.clock.now()
+
+    def look(event, /, **fields):
+        noted(event, **fields)
+        if event == "topic.found":
+            store = StateStore(
+                SqliteTable.open(life.file, life.bench.clock.time), "state", "orders"
+            )
+            seen.append((store.load_start(), store.load_pass()))
+
+    life.note = look
+    life.run(5)
+
+    assert seen == [(began_at, None)]
+
+
 def test_the_first_start_says_how_many_records_it_found_and_that_it_reads_from_the_beginning(life):
     life.bench.die(*(f"m{n}" for n in range(30)))
 

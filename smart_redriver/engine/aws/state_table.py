@@ -28,6 +28,9 @@ from smart_redriver.engine.reports.processing import ReceivedOutcome
 from smart_redriver.engine.triage.ledger import Entry
 
 #: Exceptions from reading an item that no version wrote; a number may be too large to be a time.
+#: The name under which the start of a process is kept: no queue's name has a "#".
+_STARTED = "#started"
+
 _DAMAGES = (KeyError, ValueError, TypeError, OverflowError)
 
 #: The reason that a pass gives in its log if it stops at such an item.
@@ -215,6 +218,15 @@ class StateStore:
                 ReturnValues="ALL_OLD",
             )
         return _hint_in(answer.get("Attributes"))
+
+    def save_start(self, at: datetime) -> None:
+        """Note that a process has started, whose first pass may take minutes. Raises CallFailed."""
+        self.of(_STARTED).save_pass({}, at)
+
+    def load_start(self) -> datetime | None:
+        """Return when the last process started; None if none did. Raises CallFailed."""
+        found = self.of(_STARTED).load_pass()
+        return found[0] if found else None
 
     def save_pass(self, report: Mapping[str, Any], at: datetime) -> None:
         """Write the report of a process's pass over the one before. Raises CallFailed."""

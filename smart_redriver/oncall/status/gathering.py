@@ -8,7 +8,7 @@ The dashboard's widget shows only the part from queues and table, because its fu
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from functools import partial
@@ -29,8 +29,8 @@ from smart_redriver.oncall.status.outlook import looks_every, next_step
 from smart_redriver.oncall.status.passes import (
     ENABLED,
     fault_of,
-    is_at_work,
     last_pass,
+    passes_of_process,
     schedule_state,
     source_facts,
     unread_by,
@@ -132,7 +132,7 @@ def glance(session: Session, settings: Settings) -> Snapshot:
 
 def _snapshot(session: Session, answers: dict[str, Answer[Any]], now: datetime) -> Snapshot:
     settings, dlq = answers["settings"].value, answers["DLQ"].value
-    passes = _passes(session, settings, answers, now)
+    passes = _passes(session, answers)
     sources = _sources(session, settings, answers, now, passes or Passes.RUN)
     return Snapshot(
         at=now,
@@ -154,16 +154,11 @@ def _snapshot(session: Session, answers: dict[str, Answer[Any]], now: datetime) 
     )
 
 
-def _passes(
-    session: Session, settings: Settings | None, answers: dict[str, Answer[Any]], now: datetime
-) -> Passes | None:
+def _passes(session: Session, answers: Mapping[str, Answer[Any]]) -> Passes | None:
     """Whether passes run by themselves; None if that is not known."""
     if session.place.process is not None:
-        last = answers["last pass"]
-        if last.fault or settings is None:
-            return None
-        is_there = is_at_work(last.value, settings, now)
-        return Passes.RUN if is_there else Passes.NO_PROCESS
+        process: Answer[Passes] = answers["process"]
+        return process.value
     schedule = answers["schedule"]
     if schedule.absent:
         return Passes.NO_FUNCTION
@@ -215,7 +210,8 @@ def _of_all_else(session: Session, now: datetime) -> dict[str, Callable[[], Any]
         "last pass": lambda: last_pass(session),
     }
     if session.place.process is not None:
-        return of_any  # it has no schedule and no alarms
+        # It has no schedule and no alarms.
+        return of_any | {"process": lambda: passes_of_process(session)}
     return of_any | {
         "alarms": lambda: ringing_alarms(session),
         "schedule": lambda: schedule_state(session),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from smart_redriver.engine.config.settings import Mode, Settings
+from smart_redriver.engine.config.settings import Mode
 from smart_redriver.engine.errors import GONE, TRANSIENT_FAULTS
 from smart_redriver.engine.headline import Passes
 from smart_redriver.engine.messages.queue_facts import QueueFacts
@@ -114,10 +114,16 @@ def last_pass(session: Session) -> EndedPass | None:
     return None
 
 
-def is_at_work(last: EndedPass | None, settings: Settings, now: datetime) -> bool:
-    """Whether a process is at work, judged by its last pass."""
-    silent_after = _MISSED * timedelta(minutes=settings.schedule_minutes)
-    return last is not None and now - last.at <= silent_after
+def is_at_work(session: Session, last: EndedPass | None) -> bool:
+    """Whether a process is at work, judged by its last pass, or by its start while its first pass goes on.
+
+    Raises CallFailed and Refused.
+    """
+    silent_since = session.clock() - _MISSED * timedelta(minutes=session.settings.schedule_minutes)
+    if last is not None and last.at >= silent_since:
+        return True
+    started_at = session.store.load_start()
+    return started_at is not None and started_at >= silent_since
 
 
 def passes_of_process(session: Session) -> Passes:
@@ -127,8 +133,7 @@ def passes_of_process(session: Session) -> Passes:
     """
     if session.place.process is None:
         return Passes.RUN
-    is_there = is_at_work(last_pass(session), session.settings, session.clock())
-    return Passes.RUN if is_there else Passes.NO_PROCESS
+    return Passes.RUN if is_at_work(session, last_pass(session)) else Passes.NO_PROCESS
 
 
 def passes_between(session: Session, start: datetime, end: datetime) -> list[EndedPass]:
