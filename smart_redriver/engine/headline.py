@@ -866,9 +866,9 @@ _RULES: tuple[Callable[[Seen], Headline | None], ...] = (
 def _waiting(seen: Seen) -> str:
     if seen.backlog is None:
         return "How many letters wait is not known."
-    if not seen.backlog:
-        return "No letter waits."
-    return f"{letters(seen.backlog)} {_wait(seen.backlog)}."
+    # In order, a letter that is out keeps its place in the DLQ.
+    waiting = seen.backlog - min(seen.out, seen.backlog) if seen.keeps_order else seen.backlog
+    return f"{letters(waiting)} {_wait(waiting)}." if waiting else "No letter waits."
 
 
 def _belief(seen: Seen) -> str:

@@ -118,6 +118,20 @@ def test_a_source_topic_that_is_gone_is_told_and_no_rate_of_before(desk, bench):
     assert "Next:        nothing: the source queue can't be read" in ran.out
 
 
+def test_letters_that_are_out_do_not_count_among_those_that_wait(desk, bench):
+    bench.die("a", "b", "c", "d", keys=["x", "x", "y", "z"])
+
+    report = bench.run_pass()
+    bench.memory().save_pass(report.to_json(), bench.clock.now())
+    ran = desk("status")
+
+    assert report.redriven == 3
+    told = "3 letters are out since 00:00, and their outcome is not due yet. 1 letter waits."
+    assert report.headline.startswith(told)
+    assert f"Now:         {told}" in ran.out
+    assert "DLQ:         4 letters" in ran.out
+
+
 @pytest.mark.parametrize("order", ["key", "none"])
 def test_what_waits_behind_letters_of_a_cause_that_is_down_waits_too(tmp_path, order):
     """With "81 of 566 letters wait", the other 485 seemed to be on their way."""

@@ -181,6 +181,19 @@ SENTENCES = [
         "The outcome of those that are out is awaited, until 02:34 at the latest.",
     ),
     (
+        # They keep their places in order, and were counted as out and as waiting.
+        replace(SILENT, keeps_order=True, out_since=NOW - minutes(2)),
+        Colour.NONE,
+        "5 letters are out since 02:28, and their outcome is not due yet. 6 letters wait. "
+        "The outcome of those that are out is awaited, until 02:34 at the latest.",
+    ),
+    (
+        replace(SILENT, keeps_order=True, backlog=5, out_since=NOW - minutes(2)),
+        Colour.NONE,
+        "5 letters are out since 02:28, and their outcome is not due yet. No letter waits. "
+        "The outcome of those that are out is awaited, until 02:34 at the latest.",
+    ),
+    (
         replace(SILENT, out=1, out_since=NOW - minutes(2)),
         Colour.NONE,
         "1 letter is out since 02:28, and its outcome is not due yet. 11 letters wait. "
