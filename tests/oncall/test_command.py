@@ -326,6 +326,20 @@ def test_a_proxy_that_is_not_there_is_told_without_its_password() -> None:
     assert "secret" not in finished.stderr
 
 
+@pytest.mark.parametrize(
+    "proxy", ["http://me:sec/ret@127.0.0.1:1", "http://me:sec#ret@127.0.0.1:1", "me:sec/ret@host:1"]
+)
+def test_a_password_that_ends_the_proxys_host_is_told_how_to_write_and_not_shown(
+    proxy: str,
+) -> None:
+    finished = redrive("status", HTTPS_PROXY=proxy)
+
+    assert finished.returncode == 2
+    assert "The proxy is not a URL. Check HTTPS_PROXY and HTTP_PROXY" in finished.stderr
+    assert "/ is %2F, # is %23" in finished.stderr
+    assert "sec" not in finished.stderr
+
+
 @pytest.mark.parametrize("body", [b"<html><p>hello</html>", b"<html></html>", b"{}", b""])
 def test_an_endpoint_that_is_not_aws_is_told(body: bytes) -> None:
     class Stranger(BaseHTTPRequestHandler):

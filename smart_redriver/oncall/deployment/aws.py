@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from smart_redriver.engine.errors import CallFailed, RedriverError
-from smart_redriver.oncall.terminal.exits import Misused, Refused
+from smart_redriver.oncall.terminal.exits import CHECK_PROXY, Misused, Refused
 
 if TYPE_CHECKING:
     from botocore.session import Session
@@ -283,4 +283,17 @@ class _Connecting:
             raise Misused(
                 "The endpoint is not a URL. Check --endpoint-url and AWS_ENDPOINT_URL."
             ) from fault
+        _check_proxy(client.meta.endpoint_url)
         return client
+
+
+def _check_proxy(endpoint_url: str) -> None:
+    """Raise Misused if the proxy to the endpoint is not a URL: botocore's error would quote a part of its password."""
+    from botocore.httpsession import ProxyConfiguration
+    from botocore.utils import get_environ_proxies
+
+    proxy = ProxyConfiguration(get_environ_proxies(endpoint_url)).proxy_url_for(endpoint_url)
+    try:
+        _ = urlsplit(proxy or "").port
+    except ValueError as fault:
+        raise Misused(f"The proxy is not a URL. {CHECK_PROXY}") from fault

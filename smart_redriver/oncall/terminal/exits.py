@@ -44,6 +44,8 @@ _NO_CREDENTIALS = (
     "or name a profile with --profile."
 )
 _UNREACHABLE = "AWS could not be reached. Check your network, --region and --endpoint-url."
+#: A user name or password ends at the first of these characters.
+CHECK_PROXY = "Check HTTPS_PROXY and HTTP_PROXY: in a user name or password, / is %2F, # is %23, ? is %3F and @ is %40."
 
 _ADVICE = {
     "NoCredentialsError": _NO_CREDENTIALS,
@@ -58,7 +60,7 @@ _ADVICE = {
     "EndpointConnectionError": _UNREACHABLE,
     "ConnectTimeoutError": _UNREACHABLE,
     "ConnectionClosedError": _UNREACHABLE,
-    "ProxyConnectionError": "The proxy could not be reached. Check HTTPS_PROXY and HTTP_PROXY.",
+    "ProxyConnectionError": f"The proxy could not be reached. {CHECK_PROXY}",
     "ResponseParserError": "The endpoint is not AWS. Check --endpoint-url and AWS_ENDPOINT_URL.",
     "ReadTimeoutError": "AWS did not answer in time; what was asked may have been done. Look with `redrive status`.",
     "InvalidClientTokenId": "AWS does not know these credentials. Log in again, or name another --profile.",
