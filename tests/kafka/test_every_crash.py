@@ -95,6 +95,20 @@ def test_a_process_that_dies_at_any_change_loses_nothing(bench, mishap):
     assert tried > 20
 
 
+def test_a_copy_whose_consumer_drops_headers_becomes_no_letter_of_its_own(monkeypatch):
+    """Its failure was on record, and the process died before it discarded it. Keys would have made it wait."""
+    monkeypatch.setattr("tests.kafka.test_every_crash.KEYS", [None])
+    bench = Bench(keeps_headers=False)
+
+    wrong = [
+        f"{call}: {one}"
+        for call, _ in lives(bench, die_after)
+        for one in complaints(bench, repeats=5 * ("Write" in call))
+    ]
+
+    assert wrong == []
+
+
 def test_a_cluster_that_does_not_answer_one_call_costs_nothing_but_time(bench):
     def refuse(call, act):
         raise CallFailed(call.operation, "NoAnswer", "gone for a moment")

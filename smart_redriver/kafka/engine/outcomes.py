@@ -121,16 +121,27 @@ class Outcomes:
         read = note.get("read", {}).items()
         self._shelf.read_before = {Partition(topic, int(number)): at for number, at in read}
         letters = list(note.get("letters", ()))
+        self._shelf.look()
         if note.get("count", 0) > len(letters):
-            self._shelf.look()
             letters += [one.letter.original_id for one in self._shelf.letters()]
         known = memory.read_ledger(letters)
+        for entry in known.entries.values():
+            self._recognise_copies(entry)
         self._noted = dict(note.get("out", {}))
         for at, one in self._out.items():
             one.is_sure = self._noted.get(at, False)
             if not self._noted.get(at, True):
                 one.untraceable = _MAY_BE_BACK
         self.note(known.entries.values())
+
+    def _recognise_copies(self, entry: Entry) -> None:
+        """Know copies without redrive metadata that came back, even if the ledger has their outcome.
+
+        The process before may have died between that record and their discard. They would be letters of their own.
+        """
+        for at in {entry.current_id, *entry.replaced_ids} - {entry.original_id, entry.kept_id}:
+            if self._shelf.find(at):
+                self._shelf.recognise(at, metadata_after(entry, entry.queue, None))
 
     def note(self, entries: Iterable[Entry]) -> None:
         """Note entries that were read in the ledger. What others have sent may be back for long."""
