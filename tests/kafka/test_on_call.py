@@ -116,6 +116,10 @@ def test_a_source_topic_that_is_gone_is_told_and_no_rate_of_before(desk, bench):
     assert report.headline == told
     assert f"Now:         {told}" in ran.out
     assert "Next:        nothing: the source queue can't be read" in ran.out
+    assert told in desk("replay", "--all", "--from-dlq", "--dry-run").out
+    assert told in desk("park", "--all", "--dry-run").out
+    assert "queue orders not read" in desk("status", "--overview").out
+    assert "its source queue, which can't be read" in desk("letters").out
 
 
 def test_letters_that_are_out_do_not_count_among_those_that_wait(desk, bench):

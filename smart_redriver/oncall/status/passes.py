@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from smart_redriver.engine.config.settings import Mode
@@ -13,7 +14,7 @@ from smart_redriver.engine.errors import GONE, TRANSIENT_FAULTS
 from smart_redriver.engine.headline import Passes
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.report import Outcome
-from smart_redriver.oncall.deployment.aws import Answer
+from smart_redriver.oncall.deployment.aws import Answer, Asking
 from smart_redriver.oncall.deployment.logs import Query, read_log
 from smart_redriver.oncall.deployment.session import Session
 
@@ -73,6 +74,21 @@ def unread_by(answer: Answer[QueueFacts]) -> str:
     It is gone: another fault may only be this person's, because the re-driver has rights and a network of its own.
     """
     return answer.fault or "" if answer.code in GONE else ""
+
+
+def unread_sources(session: Session, dlq: QueueFacts | None) -> dict[str, str]:
+    """The source queues that letters wait for and that are gone, each with why it can't be read.
+
+    Targets can't be asked.
+    """
+    if dlq is None or not dlq.depth or session.place.deployment.targets:
+        return {}
+    with Asking() as ask:
+        answers = {
+            name: ask(partial(source_facts, session, number))
+            for number, name in enumerate(session.place.sources)
+        }
+        return {name: why for name, wait in answers.items() if (why := unread_by(wait()))}
 
 
 def is_dry(report: Mapping[str, Any]) -> bool:

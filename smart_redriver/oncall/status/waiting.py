@@ -22,6 +22,7 @@ from smart_redriver.oncall.terminal.words import ago, stamp
 _IN_THE_DLQ = (Status.RETURNED, Status.FAILED)
 #: What all letters of a queue wait for, by the topic of its headline.
 _WITH_ALL = {
+    Topic.UNREAD: "its source queue, which can't be read: `redrive doctor`",
     Topic.NO_PASSES: "passes, of which none runs by itself: `redrive doctor`",
     Topic.MODE: "`mode=automatic`",
     Topic.PAUSED: "the end of the pause",
