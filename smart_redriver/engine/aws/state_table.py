@@ -27,10 +27,10 @@ from smart_redriver.engine.model.permit import Hint
 from smart_redriver.engine.reports.processing import ReceivedOutcome
 from smart_redriver.engine.triage.ledger import Entry
 
-#: Exceptions from reading an item that no version wrote; a number may be too large to be a time.
-#: The name under which the start of a process is kept: no queue's name has a "#".
+#: After a queue's name, the start of its process is kept under this: no queue's name has a "#".
 _STARTED = "#started"
 
+#: Exceptions from reading an item that no version wrote; a number may be too large to be a time.
 _DAMAGES = (KeyError, ValueError, TypeError, OverflowError)
 
 #: The reason that a pass gives in its log if it stops at such an item.
@@ -221,11 +221,11 @@ class StateStore:
 
     def save_start(self, at: datetime) -> None:
         """Note that a process has started, whose first pass may take minutes. Raises CallFailed."""
-        self.of(_STARTED).save_pass({}, at)
+        self.of(self._queue + _STARTED).save_pass({}, at)
 
     def load_start(self) -> datetime | None:
         """Return when the last process started; None if none did. Raises CallFailed."""
-        found = self.of(_STARTED).load_pass()
+        found = self.of(self._queue + _STARTED).load_pass()
         return found[0] if found else None
 
     def save_pass(self, report: Mapping[str, Any], at: datetime) -> None:
