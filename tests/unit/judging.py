@@ -55,6 +55,7 @@ class Case:
             self.settings,
             self.now,
             is_canary=self.is_canary,
+            was_up=not self.is_canary,
         )
 
 

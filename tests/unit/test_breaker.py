@@ -44,26 +44,28 @@ def rulings_on(
 
 
 @pytest.mark.parametrize(
-    ("state", "after", "verdict"),
+    ("state", "success_count", "after", "verdict"),
     [
-        (State.HALF_OPEN, State.OPEN, Verdict.FAILURE),
-        (State.CLOSED, State.CLOSED, Verdict.NO_EVIDENCE),
+        (State.HALF_OPEN, 0, State.OPEN, Verdict.FAILURE),
+        (State.HALF_OPEN, 1, State.HALF_OPEN, Verdict.NO_EVIDENCE),
+        (State.CLOSED, 0, State.CLOSED, Verdict.NO_EVIDENCE),
     ],
 )
-def test_a_suspect_that_returns_fails_a_canary_and_says_nothing_of_a_closed_circuits_consumer(
-    state: State, after: State, verdict: Verdict
+def test_a_suspect_that_returns_fails_the_first_canary_and_says_nothing_of_a_consumer_that_was_up(
+    state: State, success_count: int, after: State, verdict: Verdict
 ) -> None:
-    """A canary is to show that the consumer is well again; that it was not well nobody has said otherwise."""
+    """The first canary is to show that the consumer is well again. After a success, suspects are expected to fail."""
     suspect = judging(
         lambda batch: Evidence(suspects_failed=1, met=1, were_tried=True, has_metrics=True),
         size=1,
         suspects=1,
     )
 
-    circuit = suspect(a_circuit(state=state, consecutive_opens=1))
+    circuit = suspect(a_circuit(state=state, success_count=success_count, consecutive_opens=1))
 
     (one,) = circuit.judged
     assert (circuit.state, one.verdict) == (after, verdict)
+    assert circuit.flaps == 0
 
 
 @pytest.mark.parametrize(("unknown", "returned", "unaccounted"), [(0, 0, 0), (1, 0, 1), (2, 1, 1)])

@@ -47,7 +47,7 @@ def just_sent(**changes: Any) -> Batch:
 def verdict(batch: Batch | None = None, **heard: Any) -> Verdict | None:
     batch = replace(batch or just_sent(), heard=Heard(**heard))
     evidence = gather_evidence(batch, [], None, max_receives=MAX_RECEIVES)
-    judgement = weigh(batch, evidence, SETTINGS, NOW, is_canary=False)
+    judgement = weigh(batch, evidence, SETTINGS, NOW, is_canary=False, was_up=True)
     return judgement.verdict
 
 
@@ -177,6 +177,7 @@ def test_a_consumer_that_takes_all_for_unhealable_is_given_no_more() -> None:
         SETTINGS,
         NOW,
         is_canary=False,
+        was_up=True,
     )
 
     assert judgement.verdict is Verdict.FAILURE
@@ -198,7 +199,7 @@ def test_reports_never_make_a_success_of_a_batch_that_is_back(heard: Heard) -> N
     batch = replace(just_sent(returned=4), heard=heard)
     evidence = gather_evidence(batch, [], None, max_receives=MAX_RECEIVES)
 
-    judgement = weigh(batch, evidence, SETTINGS, NOW, is_canary=False)
+    judgement = weigh(batch, evidence, SETTINGS, NOW, is_canary=False, was_up=True)
 
     assert judgement.verdict is Verdict.FAILURE
 

@@ -226,6 +226,11 @@ class Circuit:
         return sum(batch.unknown for batch in self.pending)
 
     @property
+    def was_up(self) -> bool:
+        """Whether the consumer was well when it was last seen: CLOSED, or after a canary that succeeded."""
+        return self.state is State.CLOSED or self.success_count > 0
+
+    @property
     def last_tried_at(self) -> datetime:
         """When the last judged batch was sent; no verdict rests on anything later."""
         return max(

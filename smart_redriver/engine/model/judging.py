@@ -85,6 +85,7 @@ def judge(
             settings,
             now,
             is_canary=circuit.state is State.HALF_OPEN,
+            was_up=circuit.was_up,
         )
         judgement = _in_its_time(judgement, circuit, batch, known, settings, now)
         after = circuit
@@ -142,8 +143,7 @@ def _unless_by_chance(
 
     Letters with unknown outcomes may have succeeded. If there are live messages, they decide instead.
     """
-    was_up = circuit.state is State.CLOSED or circuit.success_count > 0
-    is_quiet = was_up and not evidence.live.met
+    is_quiet = circuit.was_up and not evidence.live.met
     # If the consumer flaps, the mixture comes from its phases, and a failure is the end of one.
     may_be_chance = is_quiet and not is_flapping(circuit)
     if not may_be_chance or not is_mixed(circuit, batch.sent_at, settings):

@@ -95,16 +95,17 @@ def weigh(
     now: datetime,
     *,
     is_canary: bool,
+    was_up: bool,
 ) -> Judgement:
-    """Judge `batch`, or say why the verdict has to wait."""
+    """Judge `batch`, or say why the verdict has to wait. `was_up`: see `Circuit.was_up`."""
     if not batch.is_complete:
         return _unfinished(batch, settings, now)
     return (
         _shown_success(batch, evidence, settings)
         or _vouched_success(batch, evidence, settings)
         or _mixture(batch, evidence, settings, now, is_canary=is_canary)
-        or _shown_failure(batch, evidence, settings, now, is_canary=is_canary)
-        or _nothing_but_failed_tries(batch, evidence, settings, now, is_canary=is_canary)
+        or _shown_failure(batch, evidence, settings, now, was_up=was_up)
+        or _nothing_but_failed_tries(batch, evidence, settings, now, was_up=was_up)
         or _unknown(batch, evidence, now)
     )
 
@@ -199,7 +200,7 @@ def _are_ours(batch: Batch, evidence: Evidence, now: datetime, *, is_canary: boo
 
 
 def _shown_failure(
-    batch: Batch, evidence: Evidence, settings: Settings, now: datetime, *, is_canary: bool
+    batch: Batch, evidence: Evidence, settings: Settings, now: datetime, *, was_up: bool
 ) -> Judgement | None:
     """So many failed that the verdict stands even if every unknown letter succeeds, and no message vouches.
 
@@ -220,7 +221,7 @@ def _shown_failure(
     may_more_succeed = came_back < batch.size and now < known_by(batch, evidence)
     if has_failed and are_few and may_more_succeed:
         return None  # one more success would turn the returns into strikes
-    if not is_canary and (not has_failed or are_few):
+    if was_up and (not has_failed or are_few):
         were = "hardly any but" if failed else "only"
         reason = f"{were} suspects were redriven, and all returned"
         return Judgement(verdict=Verdict.NO_EVIDENCE, reason=reason, was_alone=True)
@@ -248,12 +249,12 @@ def _nothing_succeeds(evidence: Evidence) -> bool:
 
 
 def _nothing_but_failed_tries(
-    batch: Batch, evidence: Evidence, settings: Settings, now: datetime, *, is_canary: bool
+    batch: Batch, evidence: Evidence, settings: Settings, now: datetime, *, was_up: bool
 ) -> Judgement | None:
     """The consumer receives messages and deletes none, whether letters or producers' messages."""
     if evidence.deleted or not (evidence.has_metrics or evidence.is_heard):
         return None
-    if 2 * batch.suspects > batch.size and not is_canary and not _nothing_succeeds(evidence):
+    if 2 * batch.suspects > batch.size and was_up and not _nothing_succeeds(evidence):
         return None  # suspects were expected to fail, and the tries are mostly theirs
     is_early = now < batch.tried_by + LIVE_PATIENCE
     if evidence.live.is_expected and is_early and evidence.others_failed_tries <= 1:
