@@ -5,14 +5,13 @@ from dataclasses import replace
 import pytest
 
 from smart_redriver.engine.model.batch import Judged, Verdict
-from smart_redriver.engine.model.breaker import SMALLEST_WINDOW, VOUCHED_MINUTES
-from smart_redriver.engine.model.circuit import Circuit, State
+from smart_redriver.engine.model.breaker import SMALLEST_WINDOW, VOUCHED_MINUTES, at_rate
+from smart_redriver.engine.model.circuit import Circuit, Orders, State
 from smart_redriver.engine.model.evidence import FAILURES_PER_LIVE_SUCCESS, Evidence
 from smart_redriver.engine.model.judging import FEWEST_TO_COMPARE, Ruling, charge, judge
 from smart_redriver.engine.model.permit import allow, cool_down
 from smart_redriver.engine.model.rate import Rate
 from smart_redriver.engine.model.verdict import (
-    GROWTH_AT_RATE,
     GROWTH_WHERE_SHOWN,
     GROWTH_WHERE_VOUCHED,
 )
@@ -104,8 +103,8 @@ def test_a_shown_success_multiplies_the_window_up_to_the_maximum() -> None:
     assert windows == [min(power, SETTINGS.max_window) for power in powers]
 
 
-def test_a_shown_success_at_a_rate_multiplies_it_by_more() -> None:
-    assert succeeding(a_circuit(window=1, rate=A_RATE)).window == GROWTH_AT_RATE
+def test_at_a_rate_a_shown_success_leaves_the_maximum_alone() -> None:
+    assert succeeding(a_circuit(window=1, rate=A_RATE)).window == SETTINGS.max_window
 
 
 @pytest.mark.parametrize("rate", [None, A_RATE])
@@ -249,21 +248,53 @@ def test_beside_many_live_successes_one_canary_closes_the_circuit_of_a_steady_co
         assert once.reason == "1 canary succeeded: 1 of 1 succeeded"
 
 
+VOUCHED = WELL.per_minute * VOUCHED_MINUTES
+
+
 @pytest.mark.parametrize(
-    ("rate", "flaps", "growth"),
-    [(None, 0, 1), (A_RATE, 0, GROWTH_AT_RATE), (A_RATE, 1, 1)],
+    ("rate", "flaps", "window"),
+    [(None, 0, VOUCHED), (A_RATE, 0, 10_000), (A_RATE, 1, VOUCHED)],
     ids=["without a rate", "at a rate", "at a rate, after a flap"],
 )
 def test_a_circuit_closes_with_the_window_that_live_messages_vouch_for(
-    rate: Rate | None, flaps: int, growth: int
+    rate: Rate | None, flaps: int, window: int
 ) -> None:
-    """At a rate, a look stops letters within seconds."""
+    """At a rate, a look stops letters that fail within seconds, if live messages vouch for the consumer."""
     wide = replace(SETTINGS, max_window=10_000)
     half_open = a_circuit(state=State.HALF_OPEN, success_count=1, rate=rate, flaps=flaps)
 
     closed = judging(all_succeeded_beside_live_successes, wide, size=1)(half_open)
 
-    assert closed.window == WELL.per_minute * VOUCHED_MINUTES * growth
+    assert closed.window == window
+
+
+@pytest.mark.parametrize("rate", [None, A_RATE], ids=["without a rate", "at a rate"])
+def test_on_a_quiet_queue_it_closes_with_the_initial_window(rate: Rate | None) -> None:
+    half_open = a_circuit(state=State.HALF_OPEN, success_count=1, rate=rate)
+
+    assert succeeding(half_open).window == SETTINGS.initial_window
+
+
+@pytest.mark.parametrize(
+    ("good_window", "after", "window"),
+    [(0, None, SETTINGS.initial_window), (7, None, 28), (7, A_RATE, SETTINGS.max_window)],
+    ids=["nothing shown", "a good window", "the rate goes on"],
+)
+def test_a_window_that_only_the_rate_made_safe_ends_with_it(
+    good_window: int, after: Rate | None, window: int
+) -> None:
+    wide = a_circuit(window=SETTINGS.max_window, good_window=good_window, rate=A_RATE)
+
+    assert at_rate(wide, after, SETTINGS, NOW).window == window
+
+
+def test_a_window_without_a_rate_stays_and_so_does_that_of_a_drain() -> None:
+    drains = Orders(drain_until=ahead(hours=1), drain_window=40)
+
+    assert at_rate(a_circuit(window=9), None, SETTINGS, NOW).window == 9
+    assert (
+        at_rate(a_circuit(window=99, rate=A_RATE, orders=drains), None, SETTINGS, NOW).window == 40
+    )
 
 
 def test_a_failed_canary_reopens_the_circuit_with_a_longer_cool_down() -> None:

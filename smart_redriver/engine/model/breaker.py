@@ -34,7 +34,8 @@ from smart_redriver.engine.model.permit import (
     is_up_briefly,
     restart_window,
 )
-from smart_redriver.engine.model.verdict import GROWTH_AT_RATE, GROWTH_WHERE_SHOWN, Judgement
+from smart_redriver.engine.model.rate import Rate
+from smart_redriver.engine.model.verdict import GROWTH_WHERE_SHOWN, Judgement
 
 #: The smallest window, after failures or a person's close; it grows from here.
 SMALLEST_WINDOW = 1
@@ -117,9 +118,9 @@ def _after_canary(
         circuit = replace(circuit, good_window=max(circuit.good_window, batch.size))
     if circuit.success_count < settings.success_threshold and not is_beyond_doubt:
         return circuit
-    if is_steady and circuit.rate is not None:
-        vouched *= GROWTH_AT_RATE
     window = max(restart_window(circuit, settings), vouched, circuit.orders.window(now))
+    if is_steady and vouched and circuit.rate is not None:
+        window = settings.max_window
     canaries = "1 canary" if circuit.success_count == 1 else f"{circuit.success_count} canaries"
     reason = f"{canaries} succeeded: {judgement.reason}"
     closed = replace(
@@ -137,7 +138,7 @@ def _after_batch(
 ) -> Circuit:
     window, good = circuit.window, circuit.good_window
     if _has_used(circuit, batch):
-        window = _grown(circuit, batch, judgement, vouched)
+        window = _grown(circuit, batch, judgement, vouched, settings)
         good = min(circuit.window, batch.size + circuit.outstanding)
     # A success in which nearly half came back calms nothing: the consumer may have gone up and down during the batch.
     calming = circuit.success_count if judgement.is_clear else 0
@@ -176,17 +177,30 @@ def _has_used(circuit: Circuit, batch: Batch) -> bool:
     return 2 * (batch.size + circuit.outstanding) >= circuit.window
 
 
-def _grown(circuit: Circuit, batch: Batch, judgement: Judgement, vouched: int) -> int:
+def _grown(
+    circuit: Circuit, batch: Batch, judgement: Judgement, vouched: int, settings: Settings
+) -> int:
     """The window after a success, which grows by what has succeeded: it may hold several batches.
 
-    If others vouched for the success, the window is no larger than what they can outweigh in time.
+    If others vouched for the success, the window is no larger than what they can outweigh in time. At a rate, a look
+    stops letters that fail within seconds, whatever the window.
     """
     is_shown = judgement.growth >= GROWTH_WHERE_SHOWN
-    growth = GROWTH_AT_RATE if is_shown and circuit.rate is not None else judgement.growth
-    grown = circuit.window + (growth - 1) * batch.size
+    if is_shown and circuit.rate is not None:
+        return settings.max_window
+    grown = circuit.window + (judgement.growth - 1) * batch.size
     if is_shown:
         return grown
     return max(circuit.window, min(grown, vouched * FAILURES_PER_LIVE_SUCCESS))
+
+
+def at_rate(circuit: Circuit, rate: Rate | None, settings: Settings, now: datetime) -> Circuit:
+    """The circuit after a look at the rate. When a rate ends, the window is again what succeeded, and no larger."""
+    if rate is None and circuit.rate is not None:
+        shown = max(settings.initial_window, circuit.good_window * GROWTH_WHERE_SHOWN)
+        shown = max(shown, circuit.orders.window(now))
+        circuit = replace(circuit, window=min(circuit.window, shown))
+    return replace(circuit, rate=rate)
 
 
 def failed(

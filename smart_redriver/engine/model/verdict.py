@@ -48,8 +48,6 @@ MIXED_SHARE = 0.1
 #: A success may multiply the window by this: if the letters themselves show it, or if others vouch for it.
 GROWTH_WHERE_SHOWN = 4
 GROWTH_WHERE_VOUCHED = 2
-#: The same where letters that succeed go at a rate: a look stops them within seconds if they fail, whatever the window.
-GROWTH_AT_RATE = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

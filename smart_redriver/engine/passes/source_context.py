@@ -423,7 +423,8 @@ class SourceContext:
         paced_until = self.circuit.paced_until
         if self.waits_for_rate:
             paced_until = used_up_until(paced_until, before, rate, now)
-        self.keeper.change(replace(self.circuit, rate=rate, paced_until=paced_until))
+        felt_now = breaker.at_rate(self.circuit, rate, self.settings, now)
+        self.keeper.change(replace(felt_now, paced_until=paced_until))
         self.permit = self.allow(now)
         owed = owed_since(before, now) if self.waits_for_rate else None
         self.ahead = self._how_far_ahead(rate, owed or now, goes_on=goes_on)
