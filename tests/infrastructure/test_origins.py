@@ -482,7 +482,7 @@ def test_a_dlq_and_a_target_are_of_one_construct_in_an_app(stack):
     ],
 )
 def test_a_function_of_the_app_without_a_destination_is_warned_of(stack, given, is_warned_of):
-    """Whose failed invocations never become letters."""
+    """Its failed invocations never become letters."""
     dead = sqs.Queue(stack, "Dead", retention_period=cdk.Duration.days(14))
     function = lambda_.Function(
         stack,

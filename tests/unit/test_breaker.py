@@ -103,7 +103,7 @@ def test_a_shown_success_multiplies_the_window_up_to_the_maximum() -> None:
     assert windows == [min(power, SETTINGS.max_window) for power in powers]
 
 
-def test_at_a_rate_a_shown_success_leaves_the_maximum_alone() -> None:
+def test_a_shown_success_at_a_rate_opens_the_window_to_its_maximum() -> None:
     assert succeeding(a_circuit(window=1, rate=A_RATE)).window == SETTINGS.max_window
 
 

@@ -14,7 +14,7 @@ from smart_redriver.engine.errors import GONE, TRANSIENT_FAULTS
 from smart_redriver.engine.headline import Passes
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.report import Outcome
-from smart_redriver.oncall.deployment.aws import Answer, Asking
+from smart_redriver.oncall.deployment.aws import Answer, ask
 from smart_redriver.oncall.deployment.logs import Query, read_log
 from smart_redriver.oncall.deployment.session import Session
 
@@ -83,12 +83,11 @@ def unread_sources(session: Session, dlq: QueueFacts | None) -> dict[str, str]:
     """
     if dlq is None or not dlq.depth or session.place.deployment.targets:
         return {}
-    with Asking() as ask:
-        answers = {
-            name: ask(partial(source_facts, session, number))
-            for number, name in enumerate(session.place.sources)
-        }
-        return {name: why for name, wait in answers.items() if (why := unread_by(wait()))}
+    answers = {
+        name: ask(partial(source_facts, session, number))
+        for number, name in enumerate(session.place.sources)
+    }
+    return {name: why for name, answer in answers.items() if (why := unread_by(answer))}
 
 
 def is_dry(report: Mapping[str, Any]) -> bool:
