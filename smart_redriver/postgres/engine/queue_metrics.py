@@ -23,7 +23,7 @@ MINUTES_KEPT = 240
 
 
 class LiveMinute(NamedTuple):
-    """A minute of the metrics, like `core.metrics.Minute`. `at`: since the epoch, in minutes.
+    """A minute of the metrics, like `engine.model.queue_metrics.Minute`. `at`: since the epoch, in minutes.
 
     `live`: how many of its jobs were never letters.
     """
