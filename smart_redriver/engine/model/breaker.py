@@ -33,6 +33,7 @@ from smart_redriver.engine.model.permit import (
     is_likely_up,
     is_up_briefly,
     restart_window,
+    widened_window,
 )
 from smart_redriver.engine.model.rate import Rate
 from smart_redriver.engine.model.verdict import GROWTH_WHERE_SHOWN, Judgement
@@ -197,8 +198,7 @@ def _grown(
 def at_rate(circuit: Circuit, rate: Rate | None, settings: Settings, now: datetime) -> Circuit:
     """The circuit after a look at the rate. When a rate ends, the window is again what succeeded, and no larger."""
     if rate is None and circuit.rate is not None:
-        shown = max(settings.initial_window, circuit.good_window * GROWTH_WHERE_SHOWN)
-        shown = max(shown, circuit.orders.window(now))
+        shown = max(widened_window(circuit, settings), circuit.orders.window(now))
         circuit = replace(circuit, window=min(circuit.window, shown))
     return replace(circuit, rate=rate)
 

@@ -264,8 +264,13 @@ def restart_window(circuit: Circuit, settings: Settings) -> int:
     If the consumer flaps, the time is wrong and not the window, which may grow.
     """
     if is_flapping(circuit):
-        return max(settings.initial_window, circuit.good_window * GROWTH_WHERE_SHOWN)
+        return widened_window(circuit, settings)
     return max(settings.initial_window, circuit.good_window // 2)
+
+
+def widened_window(circuit: Circuit, settings: Settings) -> int:
+    """The window that may follow the last one that was shown to be good; at least the initial one."""
+    return max(settings.initial_window, circuit.good_window * GROWTH_WHERE_SHOWN)
 
 
 def is_flapping(circuit: Circuit) -> bool:
