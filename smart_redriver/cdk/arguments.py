@@ -77,17 +77,10 @@ def check_resources(
         raise SettingsError(faults)
 
 
-def check_topics(topics: Mapping[str, sns.ITopic | None], key: kms.IKey | None) -> None:
-    """Raise SettingsError for an argument that is not a CDK topic, and for a key that is not one of the CDK's."""
-    faults = [
-        *_without(
-            "topic_arn", _given(topics), "a topic: `sns.Topic.from_topic_arn` makes one of an ARN"
-        ),
-        *_without(
-            "key_arn", _given({"key": key}), "a key: `kms.Key.from_key_arn` makes one of an ARN"
-        ),
-    ]
-    if faults:
+def check_topics(topics: Mapping[str, sns.ITopic | None]) -> None:
+    """Raise SettingsError for an argument that is not a CDK topic."""
+    accepted = "a topic: `sns.Topic.from_topic_arn` makes one of an ARN"
+    if faults := list(_without("topic_arn", _given(topics), accepted)):
         raise SettingsError(faults)
 
 

@@ -14,7 +14,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct, IConstruct
 
 from smart_redriver.cdk.acknowledged import accept_topics
-from smart_redriver.cdk.arguments import check_topics, checked_monitoring, is_away
+from smart_redriver.cdk.arguments import check_resources, check_topics, checked_monitoring, is_away
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.engine.errors import Fault, SettingsError
 
@@ -40,7 +40,8 @@ class Topics(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         stack, topics = cdk.Stack.of(self), {"warning": warning, "paging": paging}
-        check_topics(topics, key)
+        check_topics(topics)
+        check_resources({}, {"key": key}, {})
         monitoring = checked_monitoring(monitoring or MonitoringSettings())
         if faults := [*_elsewhere(stack, monitoring), *_unfit(stack, topics)]:
             raise SettingsError(faults)

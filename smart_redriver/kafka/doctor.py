@@ -306,10 +306,11 @@ def check_process(session: Session) -> Iterator[Finding]:
         return
     try:
         last, now = last_pass(session), session.clock()
+        started_at = session.store.load_start()
     except Refused:
         return  # `check_memory` reports on the state
     remedy = f"`redrive run --forever {session.place.stack}` runs them; what it prints says why one fails."
-    is_recent = is_at_work(session, last)
+    is_recent = is_at_work(last, started_at, session.settings, now)
     if last is None:
         none = "No process has ended a pass"
         yield check(is_recent, f"{none}, but one has started.", f"{none}.", remedy)

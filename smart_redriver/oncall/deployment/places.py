@@ -205,9 +205,7 @@ def choose_places(places: Sequence[Place], queue: str | None) -> tuple[Place, ..
     if queue is None:
         return tuple(places)
     wanted = _plain(queue)
-    selection = tuple(one for one in places if wanted == _plain(one.prefix)) or tuple(
-        one for one in places if wanted in map(_plain, _spoken(one))
-    )
+    selection = _listed(places, wanted) or tuple(one for one in places if _called(one, wanted))
     if not selection:
         raise Refused(
             f"Stack {places[0].stack!r} serves no queue {queue!r}. It serves: {_names(places)}."
@@ -231,23 +229,15 @@ def sources_called(places: Sequence[Place], name: str) -> frozenset[str]:
     As in `choose_places`, a name in the list comes first.
     """
     wanted = _plain(name)
-    in_the_list = [one for one in places if wanted == _plain(one.prefix)]
-    return frozenset(source for one in in_the_list for source in one.sources) or frozenset(
-        source
-        for one in places
-        for source in one.sources
-        if wanted in (_plain(source), _plain(shortened(source, one.stack)))
-    )
+    return frozenset(
+        source for one in _listed(places, wanted) for source in one.sources
+    ) or frozenset(source for one in places for source in _called(one, wanted))
 
 
 def choose_source(place: Place, queue: str | None) -> str:
     """The source queue of `place` that `queue` names, or its only one. Raises Refused otherwise."""
-    wanted = _plain(queue or "")
-    selection = [
-        name
-        for name in place.sources
-        if wanted in {_plain(name), _plain(shortened(name, place.stack))} or len(place.sources) == 1
-    ]
+    is_alone = len(place.sources) == 1
+    selection = place.sources if is_alone else _called(place, _plain(queue or ""))
     if not selection:
         raise Refused(
             f"Several {'targets' if place.deployment.targets else 'queues'} share this DLQ, each with a circuit of "
@@ -256,9 +246,18 @@ def choose_source(place: Place, queue: str | None) -> str:
     return selection[0]
 
 
-def _spoken(place: Place) -> list[str]:
-    """The names of its source queues, in full and as people see them."""
-    return [*place.sources, *(shortened(name, place.stack) for name in place.sources)]
+def _listed(places: Sequence[Place], wanted: str) -> tuple[Place, ...]:
+    """The places with this name in the list of queues."""
+    return tuple(one for one in places if wanted == _plain(one.prefix))
+
+
+def _called(place: Place, wanted: str) -> list[str]:
+    """Its source queues with this name, in full or as people see it."""
+    return [
+        name
+        for name in place.sources
+        if wanted in (_plain(name), _plain(shortened(name, place.stack)))
+    ]
 
 
 def _plain(name: str) -> str:

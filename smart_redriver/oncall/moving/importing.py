@@ -12,13 +12,12 @@ from zlib import crc32
 
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL, Outgoing, Sent
-from smart_redriver.engine.passes.ports import Source
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.export_file import Kept
 from smart_redriver.oncall.letters.reach import BEHIND, in_ranks
-from smart_redriver.oncall.moving.sending import Destinations
+from smart_redriver.oncall.moving.sending import Destinations, replayed
 from smart_redriver.oncall.moving.work import NewPause, Tally, leased_work, new_owner, tell_refused
 from smart_redriver.oncall.terminal.terminal import Advance
 
@@ -207,18 +206,8 @@ class ToSource(Importing):
                 )
                 for case in some
             ]
-            record = partial(self._replayed, source, now)
+            record = partial(replayed, source, now, self._note)
             self._send(some, outgoing, source.deliver, record, now)
-
-    def _replayed(self, source: Source, now: datetime, case: Case, new_id: str) -> Entry:
-        replayed = case.known(source.name).replayed(
-            replaced_id=case.message_id,
-            new_id=new_id,
-            redrive_count=case.replay_metadata(source.name).redrive_count,
-            now=now,
-            note=self._note,
-        )
-        return replayed.accepted(now) if source.settles_at_once else replayed
 
 
 class ToParkingLot(Importing):

@@ -12,13 +12,14 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from smart_redriver.engine.aws.queues import owner_of
 from smart_redriver.engine.errors import EntryFault
 from smart_redriver.engine.messages.letter import Letter, Unfit
 from smart_redriver.engine.messages.outgoing import Outgoing
 from smart_redriver.engine.passes.executor import Destination
-from smart_redriver.engine.passes.ports import DeadLetters
+from smart_redriver.engine.passes.ports import DeadLetters, Source
 from smart_redriver.engine.passes.send_back import Forwarded, Leaving, Send, forward
 from smart_redriver.engine.reports.outcomes import error_of
 from smart_redriver.engine.triage.case import Case
@@ -216,29 +217,29 @@ class SendBack:
         acted.skipped += left_behind(here, forwarded)
 
     def _leaving(self, case: Case, destination: Destination, now: datetime) -> Leaving:
-        name = destination.source.name
-        metadata = case.replay_metadata(name)
-
-        def record(new_id: str) -> Entry:
-            replayed = case.known(name).replayed(
-                replaced_id=case.message_id,
-                new_id=new_id,
-                redrive_count=metadata.redrive_count,
-                now=now,
-                note=self._note,
-            )
-            return replayed.accepted(now) if destination.source.settles_at_once else replayed
-
+        source = destination.source
         outgoing = Outgoing(
             letter=self._edit(case.letter) if self._edit else case.letter,
-            metadata=metadata,
+            metadata=case.replay_metadata(source.name),
             size_limit=destination.facts.max_message_size,
-            may_carry_metadata=destination.source.carries_metadata,
-            may_return=not destination.source.settles_at_once,
+            may_carry_metadata=source.carries_metadata,
+            may_return=not source.settles_at_once,
             salt=case.entry.salt if case.entry else 0,
             before=case.letter if self._edit else None,
         )
-        return Leaving(outgoing, record)
+        return Leaving(outgoing, partial(replayed, source, now, self._note, case))
+
+
+def replayed(source: Source, now: datetime, note: str, case: Case, new_id: str) -> Entry:
+    """The entry of a letter after its source accepted a person's send."""
+    entry = case.known(source.name).replayed(
+        replaced_id=case.message_id,
+        new_id=new_id,
+        redrive_count=case.replay_metadata(source.name).redrive_count,
+        now=now,
+        note=note,
+    )
+    return entry.accepted(now) if source.settles_at_once else entry
 
 
 #: The reason for a letter that a person parked.

@@ -29,8 +29,8 @@ from smart_redriver.oncall.status.outlook import looks_every, next_step
 from smart_redriver.oncall.status.passes import (
     ENABLED,
     fault_of,
+    is_at_work,
     last_pass,
-    passes_of_process,
     schedule_state,
     source_facts,
     unread_by,
@@ -132,7 +132,7 @@ def glance(session: Session, settings: Settings) -> Snapshot:
 
 def _snapshot(session: Session, answers: dict[str, Answer[Any]], now: datetime) -> Snapshot:
     settings, dlq = answers["settings"].value, answers["DLQ"].value
-    passes = _passes(session, answers)
+    passes = _passes(session, settings, answers, now)
     sources = _sources(session, settings, answers, now, passes or Passes.RUN)
     return Snapshot(
         at=now,
@@ -154,11 +154,16 @@ def _snapshot(session: Session, answers: dict[str, Answer[Any]], now: datetime) 
     )
 
 
-def _passes(session: Session, answers: Mapping[str, Answer[Any]]) -> Passes | None:
+def _passes(
+    session: Session, settings: Settings | None, answers: Mapping[str, Answer[Any]], now: datetime
+) -> Passes | None:
     """Whether passes run by themselves; None if that is not known."""
     if session.place.process is not None:
-        process: Answer[Passes] = answers["process"]
-        return process.value
+        last, started = answers["last pass"], answers["process"]
+        if last.fault or started.fault or settings is None:
+            return None
+        is_there = is_at_work(last.value, started.value, settings, now)
+        return Passes.RUN if is_there else Passes.NO_PROCESS
     schedule = answers["schedule"]
     if schedule.absent:
         return Passes.NO_FUNCTION
@@ -211,7 +216,7 @@ def _of_all_else(session: Session, now: datetime) -> dict[str, Callable[[], Any]
     }
     if session.place.process is not None:
         # It has no schedule and no alarms.
-        return of_any | {"process": lambda: passes_of_process(session)}
+        return of_any | {"process": lambda: session.store.load_start()}  # noqa: PLW0108 - no store may be there
     return of_any | {
         "alarms": lambda: ringing_alarms(session),
         "schedule": lambda: schedule_state(session),

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from smart_redriver.engine.config.settings import Mode
+from smart_redriver.engine.config.settings import Mode, Settings
 from smart_redriver.engine.errors import GONE, TRANSIENT_FAULTS
 from smart_redriver.engine.headline import Passes
 from smart_redriver.engine.messages.queue_facts import QueueFacts
@@ -129,16 +129,13 @@ def last_pass(session: Session) -> EndedPass | None:
     return None
 
 
-def is_at_work(session: Session, last: EndedPass | None) -> bool:
-    """Whether a process is at work, judged by its last pass, or by its start while its first pass goes on.
-
-    Raises CallFailed and Refused.
-    """
-    silent_since = session.clock() - _MISSED * timedelta(minutes=session.settings.schedule_minutes)
-    if last is not None and last.at >= silent_since:
-        return True
-    started_at = session.store.load_start()
-    return started_at is not None and started_at >= silent_since
+def is_at_work(
+    last: EndedPass | None, started_at: datetime | None, settings: Settings, now: datetime
+) -> bool:
+    """Whether a process is at work, judged by its last pass, or by its start while its first pass goes on."""
+    silent_since = now - _MISSED * timedelta(minutes=settings.schedule_minutes)
+    ended_at = last.at if last else None
+    return any(at is not None and at >= silent_since for at in (ended_at, started_at))
 
 
 def passes_of_process(session: Session) -> Passes:
@@ -148,7 +145,9 @@ def passes_of_process(session: Session) -> Passes:
     """
     if session.place.process is None:
         return Passes.RUN
-    return Passes.RUN if is_at_work(session, last_pass(session)) else Passes.NO_PROCESS
+    last, started_at = last_pass(session), session.store.load_start()
+    is_there = is_at_work(last, started_at, session.settings, session.clock())
+    return Passes.RUN if is_there else Passes.NO_PROCESS
 
 
 def passes_between(session: Session, start: datetime, end: datetime) -> list[EndedPass]:
