@@ -17,6 +17,19 @@ export class RetryableError extends Error {
   }
 }
 
+/** `instanceof` also knows errors of the package's other build: an app that both imports and requires it loads both. */
+function knowBothBuilds(kind: Function, name: string): void {
+  const mark = Symbol.for(`@smart-redriver/consumer ${name}`);
+  const isOne = function (this: Function, error: unknown): boolean {
+    return this === kind ? mark in Object(error) : Function.prototype[Symbol.hasInstance].call(this, error);
+  };
+  Object.defineProperty(kind.prototype, mark, { value: true });
+  Object.defineProperty(kind, Symbol.hasInstance, { value: isOne });
+}
+
+knowBothBuilds(PermanentError, "PermanentError");
+knowBothBuilds(RetryableError, "RetryableError");
+
 /** An error's class, or its name where naming it must not import it. */
 export type ErrorKind = string | (abstract new (...given: never[]) => unknown);
 
