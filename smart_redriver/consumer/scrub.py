@@ -128,7 +128,7 @@ def _hidden(rule: SecretRule, found: re.Match[str]) -> str:
 
 
 def _card_hidden(found: re.Match[str]) -> str:
-    digits = re.sub(r"[ -]", "", found[0])
+    digits = re.sub(r"[^0-9]", "", found[0])
     return IN_PLACE_OF_CARD if CARD_ISSUER.match(digits) and _is_luhn(digits) else found[0]
 
 

@@ -33,7 +33,7 @@ export function withoutSecrets(text: string, isCode = false): string {
     );
   }
   return clean.replace(CARD, (found: string) => {
-    const digits = found.replaceAll(/[ -]/g, "");
+    const digits = found.replaceAll(/[^0-9]/g, "");
     return CARD_ISSUER.test(digits) && isLuhn(digits) ? IN_PLACE_OF_CARD : found;
   });
 }
