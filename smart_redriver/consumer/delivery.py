@@ -74,6 +74,15 @@ class Delivery:
         return self.metadata.original_id if self.metadata else self.message_id
 
     @property
+    def values(self) -> list[str]:
+        """The texts of its attributes, which no report should contain."""
+        return [
+            one["StringValue"]
+            for name, one in self.attributes.items()
+            if name != METADATA_ATTRIBUTE and "StringValue" in one
+        ]
+
+    @property
     def receive_count(self) -> int | None:
         """The message's receive count; None if the consumer did not ask for it."""
         count = self.system.get("ApproximateReceiveCount")

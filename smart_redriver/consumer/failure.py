@@ -9,7 +9,7 @@ from __future__ import annotations
 import linecache
 import re
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -92,39 +92,45 @@ class Failure:
 
 
 def failure_of(
-    error: BaseException, body: str, *, is_traced: bool = True, has_texts: bool = True
+    error: BaseException,
+    body: str,
+    attributes: Collection[str] = (),
+    *,
+    is_traced: bool = True,
+    has_texts: bool = True,
 ) -> Failure:
     """Describe `error`, raised during work on a message with this `body`.
 
     Args:
+        attributes: the values of the message's attributes.
         is_traced: whether to include the traceback. Without it, the call takes a fifth of the time.
         has_texts: whether to report more than the names of classes, files and functions.
 
     """
     first = _first(error)
     error_class = class_of(first)
-    first_line = first_line_of(_message_of(first), body) if has_texts else ""
+    first_line = first_line_of(_message_of(first), body, attributes) if has_texts else ""
     return Failure(
         error_class=error_class,
         first_line=first_line,
         cause=cause_of(error_class, first_line, _frames(first)),
-        traceback=traceback_of(error, body) if is_traced and has_texts else "",
+        traceback=traceback_of(error, body, attributes) if is_traced and has_texts else "",
     )
 
 
-def first_line_of(message: str, body: str) -> str:
+def first_line_of(message: str, body: str, attributes: Collection[str] = ()) -> str:
     """The first line of an error's message, as reported."""
-    told = without_body(message[: _LOOKED_AT + len(body)].strip(), body)
+    told = without_body(message[: _LOOKED_AT + len(body)].strip(), body, attributes)
     line = told.partition("\n")[0][:_LOOKED_AT]
     return printable(without_secrets(line)[:MAX_FIRST_LINE]).rstrip()
 
 
-def traceback_of(error: BaseException, body: str) -> str:
+def traceback_of(error: BaseException, body: str, attributes: Collection[str] = ()) -> str:
     """The last 4 KB of the errors behind `error` and the error itself, each with its frames."""
     chain = list(islice(_chain(error), _CAUSES))
     places = [
         _places(one)
-        + f"{class_of(one)}: {first_line_of(_message_of(one), body)}".removesuffix(": ")
+        + f"{class_of(one)}: {first_line_of(_message_of(one), body, attributes)}".removesuffix(": ")
         for one in reversed(chain)
     ]
     return end_of(printable("\n\n".join(places)))

@@ -345,7 +345,7 @@ class Batch:
         with _logged(NOT_REPORTED):
             reporter, delivery = self._reporter, delivery_of(message, queue)
             permanent = is_permanent(error, delivery.body, reporter.permanent)
-            failure = self._failure_of(error, delivery.body)
+            failure = self._failure_of(error, delivery)
             is_parkable = permanent and self._parking_time.to_begin > 0 and self._is_in_time()
             return _Failing(
                 delivery=delivery,
@@ -356,15 +356,16 @@ class Batch:
             )
         return None
 
-    def _failure_of(self, error: BaseException, body: str) -> Failure:
+    def _failure_of(self, error: BaseException, delivery: Delivery) -> Failure:
         """Describe a failure. Only the first one with its cause gets a traceback, because the others have the same."""
         has_texts = not self._reporter.class_names_only
-        failure = failure_of(error, body, is_traced=False, has_texts=has_texts)
+        told = (error, delivery.body, delivery.values)
+        failure = failure_of(*told, is_traced=False, has_texts=has_texts)
         is_known = failure.cause in self._traced or len(self._traced) >= _MAX_TRACEBACKS
         if is_known or not has_texts:
             return failure
         self._traced.add(failure.cause)
-        return replace(failure, traceback=traceback_of(error, body))
+        return replace(failure, traceback=traceback_of(*told))
 
     @contextmanager
     def _parking(self, failing: _Failing) -> Iterator[None]:

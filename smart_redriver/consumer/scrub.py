@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
@@ -102,17 +102,17 @@ def _literal_without_secrets(literal: str) -> str:
     return f"{literal[0]}{without_secrets(literal[1:-1])}{literal[-1]}"
 
 
-def without_body(text: str, body: str) -> str:
-    """The first characters of `text` with marks instead of the body and quoted parts of it.
+def without_body(text: str, body: str, attributes: Collection[str] = ()) -> str:
+    """The first characters of `text` with marks instead of the body, quoted parts of it, and values of `attributes`.
 
     The time that it takes grows with the length of the body, and not with how often the two are alike.
     """
-    if not text or not body:
+    if not text or not (body or attributes):
         return text
     whole = _without_whole(text, body)
     values = _values_of(body)
-    text = _without_quoted(whole[:_LOOKED_AT], body, values)
-    for value in sorted(values or {body}, key=len, reverse=True):
+    text = _without_quoted(whole[:_LOOKED_AT], body, values, attributes)
+    for value in sorted({*(values or {body}), *attributes}, key=len, reverse=True):
         if _LONG_VALUE <= len(value) <= len(text) and TELLING.search(value):
             text = _replaced_as_word(text, value)
     text = _without_long_parts(text, body)
@@ -165,13 +165,16 @@ def _leaves(value: Any) -> Iterator[str]:
             yield from _leaves(one)
 
 
-def _without_quoted(text: str, body: str, values: set[str] | None) -> str:
+def _without_quoted(
+    text: str, body: str, values: set[str] | None, attributes: Collection[str]
+) -> str:
     if values is None:
         values = _quoted_in({_quote(found) for found in QUOTED.finditer(text)}, body)
+    told = values.union(attributes)
 
     def hidden(found: re.Match[str]) -> str:
         mark = found[0][0]
-        return f"{mark}{IN_PLACE_OF_BODY}{mark}" if _quote(found) in values else found[0]
+        return f"{mark}{IN_PLACE_OF_BODY}{mark}" if _quote(found) in told else found[0]
 
     return QUOTED.sub(hidden, text)
 

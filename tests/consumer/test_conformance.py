@@ -39,7 +39,7 @@ def parked(given: dict[str, Any]) -> dict[str, Any]:
 #: By section of the file: what a kit makes of an input.
 ANSWERS: dict[str, Callable[[Any], Any]] = {
     "without_secrets": lambda given: without_secrets(given["text"], is_code=given["is_code"]),
-    "without_body": lambda given: without_body(given["text"], given["body"]),
+    "without_body": lambda given: without_body(**given),
     "first_line": lambda given: first_line_of(given["message"], given["body"]),
     "cause": lambda given: cause_of(
         given["error_class"],

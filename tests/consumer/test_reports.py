@@ -119,7 +119,7 @@ def test_no_traceback_is_made_that_is_not_sent(
     """They are most of what a failure costs, and of a batch of ten thousand messages all may fail."""
     made: list[BaseException] = []
 
-    def make(error: BaseException, body: str) -> str:
+    def make(error: BaseException, *_: object) -> str:
         made.append(error)
         return "a traceback"
 

@@ -95,6 +95,12 @@ export function receiveCountOf(delivery: Delivery): number | undefined {
   return count ? Number(count) : undefined;
 }
 
+/** The texts of its attributes, which no report is to have. */
+export function valuesOf(delivery: Delivery): string[] {
+  const told = Object.entries(delivery.attributes).filter(([name]) => name !== TRAIL_ATTRIBUTE);
+  return told.flatMap(([, { StringValue }]) => StringValue ?? []);
+}
+
 function attributesOf(message: Message): Record<string, any> | undefined {
   return "messageId" in message ? message.messageAttributes : (message as SqsMessage).MessageAttributes;
 }

@@ -23,26 +23,26 @@ export interface Failure {
 }
 
 /** What to report of `thrown`, met while working on a message with this `body`. Anything can be thrown. */
-export function failureOf(thrown: unknown, body: string, hasTexts = true): Failure {
+export function failureOf(thrown: unknown, body: string, attributes: readonly string[] = [], hasTexts = true): Failure {
   const error = firstOf(thrown);
   const errorClass = classOf(error);
-  const firstLine = hasTexts ? firstLineOf(messageOf(error), body) : "";
+  const firstLine = hasTexts ? firstLineOf(messageOf(error), body, attributes) : "";
   return { errorClass, firstLine, cause: causeOf(errorClass, firstLine, framesOf(error)), traceback: "" };
 }
 
 /** The first line of an error's message as a report has it. */
-export function firstLineOf(message: string, body: string): string {
-  const told = withoutBody(message.slice(0, LOOKED_AT + body.length).trim(), body);
+export function firstLineOf(message: string, body: string, attributes: readonly string[] = []): string {
+  const told = withoutBody(message.slice(0, LOOKED_AT + body.length).trim(), body, attributes);
   const line = cut(told.split("\n", 1)[0] ?? "", LOOKED_AT);
   return printable(cut(withoutSecrets(line), MAX_FIRST_LINE)).trimEnd();
 }
 
 /** The error with its frames, then the errors behind it; the first 4 KB of that. */
-export function tracebackOf(error: unknown, body: string): string {
+export function tracebackOf(error: unknown, body: string, attributes: readonly string[] = []): string {
   const places: string[] = [];
   let one: unknown = error;
   for (let depth = 0; depth < CAUSES && one !== undefined && one !== null; depth += 1) {
-    const said = firstLineOf(messageOf(one), body);
+    const said = firstLineOf(messageOf(one), body, attributes);
     const head = `${depth ? "Caused by: " : ""}${classOf(one)}${said ? `: ${said}` : ""}`;
     places.push([head, ...linesOf(one).map((line) => withoutSecrets(line, true))].join("\n"));
     one = groupedIn(one)[0] ?? (one as { cause?: unknown }).cause;

@@ -6,7 +6,7 @@
  */
 import { types } from "node:util";
 
-import { type Delivery, deliveryOf, isCarryingTrail, type Message } from "./delivery.js";
+import { type Delivery, deliveryOf, isCarryingTrail, type Message, valuesOf } from "./delivery.js";
 import { checkKinds, type ErrorKind, isPermanent, PERMANENT, retryAfterOf } from "./errors.js";
 import { type Failure, failureOf, tracebackOf } from "./failure.js";
 import { parkingRequest, type SendRequest } from "./parking.js";
@@ -229,7 +229,7 @@ export class Batch {
     try {
       const delivery = deliveryOf(message, queue);
       const permanent = isPermanent(error, delivery.body, reporter.options.permanent ?? PERMANENT);
-      const failure = this.#failureOf(error, delivery.body);
+      const failure = this.#failureOf(error, delivery);
       const parkedId = permanent ? await this.#park(delivery, failure) : undefined;
       const retryAfter = permanent ? undefined : retryAfterOf(error, new Date());
       const result = parkedId === undefined ? "failed" : "permanent";
@@ -258,12 +258,13 @@ export class Batch {
   }
 
   /** With its traceback, if it is the first of its cause: that of the others is the same. */
-  #failureOf(error: unknown, body: string): Failure {
+  #failureOf(error: unknown, delivery: Delivery): Failure {
     const hasTexts = !this.#reporter.options.classNamesOnly;
-    const failure = failureOf(error, body, hasTexts);
+    const values = valuesOf(delivery);
+    const failure = failureOf(error, delivery.body, values, hasTexts);
     if (!hasTexts || this.#traced.has(failure.cause) || this.#traced.size >= MAX_TRACEBACKS) return failure;
     this.#traced.add(failure.cause);
-    return { ...failure, traceback: tracebackOf(error, body) };
+    return { ...failure, traceback: tracebackOf(error, delivery.body, values) };
   }
 
   async #park(delivery: Delivery, failure: Failure): Promise<string | undefined> {

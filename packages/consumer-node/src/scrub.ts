@@ -39,16 +39,16 @@ export function withoutSecrets(text: string, isCode = false): string {
 }
 
 /**
- * The first characters of `text` with marks in the place of the body and of parts of it that it quotes. The time that it
- * takes grows with the length of the body, and not with how often the two are alike.
+ * The first characters of `text` with marks in the place of the body, of parts of it that it quotes, and of values of
+ * `attributes`. The time that it takes grows with the length of the body, and not with how often the two are alike.
  */
-export function withoutBody(text: string, body: string): string {
-  if (!text || !body) return text;
+export function withoutBody(text: string, body: string, attributes: readonly string[] = []): string {
+  if (!text || !(body || attributes.length)) return text;
   const whole = withoutWhole(text, body);
   const values = valuesOf(body);
   const looked = cut(whole, LOOKED_AT);
-  let clean = withoutQuoted(looked, body, values);
-  const longest = [...(values?.size ? values : [body])].sort((one, other) => other.length - one.length);
+  let clean = withoutQuoted(looked, body, values, attributes);
+  const longest = [...(values?.size ? values : [body]), ...attributes].sort((one, other) => other.length - one.length);
   for (const value of longest) {
     if (value.length >= LONG_VALUE && value.length <= clean.length && TELLING.test(value)) {
       clean = replacedAsWord(clean, value);
@@ -114,8 +114,9 @@ function addLeaves(found: Set<string>, value: unknown): void {
   }
 }
 
-function withoutQuoted(text: string, body: string, values: Set<string> | undefined): string {
-  const told = values ?? quotedIn(new Set([...text.matchAll(QUOTED)].map(([, ...groups]) => quoteOf(groups))), body);
+function withoutQuoted(text: string, body: string, values: Set<string> | undefined, attributes: readonly string[]): string {
+  const parts = values ?? quotedIn(new Set([...text.matchAll(QUOTED)].map(([, ...groups]) => quoteOf(groups))), body);
+  const told = new Set([...parts, ...attributes]);
   return text.replace(QUOTED, (found: string, ...groups: string[]) =>
     told.has(quoteOf(groups)) ? `${found[0]}${IN_PLACE_OF_BODY}${found[0]}` : found,
   );

@@ -17,7 +17,7 @@ const vectors = read("vectors");
 
 const answers = {
   without_secrets: (given) => withoutSecrets(given.text, given.is_code),
-  without_body: (given) => withoutBody(given.text, given.body),
+  without_body: (given) => withoutBody(given.text, given.body, given.attributes),
   first_line: (given) => firstLineOf(given.message, given.body),
   cause: (given) => causeOf(given.error_class, given.first_line, given.frames, given.language),
   idempotency_key: (given) => idempotencyKey(given.message, given.queue ?? undefined),
