@@ -57,7 +57,8 @@ class Delivery:
     """One message from the queue with this name, with its attributes as boto3 takes them.
 
     `metadata` is None if the message was not redriven, or if it carries metadata of another queue's message.
-    `is_whole` is false if its poller did not ask for attributes, so that they are missing here.
+    `is_whole` is false if its poller did not ask for system attributes or, in a FIFO queue, not for its group, so that
+    they are missing here. A message without message attributes looks like one whose poller did not ask for them.
     """
 
     queue: str
@@ -143,8 +144,12 @@ def delivery_of(message: Message, queue: str | None = None) -> Delivery:
         attributes=attributes,
         system=system or {},
         metadata=metadata if metadata and metadata.queue == name else None,
-        is_whole=is_record or system is not None,
+        is_whole=is_record or _is_whole(name, system),
     )
+
+
+def _is_whole(queue: str, system: Mapping[str, str] | None) -> bool:
+    return system is not None and ("MessageGroupId" in system or not _is_fifo(queue))
 
 
 def _metadata(text: str | None) -> RedriveMetadata | None:

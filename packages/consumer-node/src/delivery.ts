@@ -39,7 +39,8 @@ export interface Trail {
 
 /**
  * One message from the queue of this name. `trail` is undefined where it was not redriven, or carries another's.
- * `isWhole` is false where its poller did not ask for attributes, so that they are missing here.
+ * `isWhole` is false where its poller did not ask for system attributes or, of a FIFO queue, not for its group, so that
+ * they are missing here. A message without message attributes looks like one whose poller did not ask for them.
  */
 export interface Delivery {
   queue: string;
@@ -85,7 +86,7 @@ export function deliveryOf(message: Message, queue?: string): Delivery {
     attributes,
     system: system ?? {},
     trail: trail?.queue === name ? trail : undefined,
-    isWhole: Boolean(system),
+    isWhole: isRecord || Boolean(system && ("MessageGroupId" in system || !name.endsWith(".fifo"))),
   };
 }
 
