@@ -118,6 +118,12 @@ def failure_of(
     )
 
 
+def unreadable(error: BaseException) -> Failure:
+    """Describe an error that raises errors itself where its attributes are read."""
+    name = class_of(error)
+    return Failure(error_class=name, first_line="", cause=cause_of(name, "", ()), traceback="")
+
+
 def first_line_of(message: str, body: str, attributes: Collection[str] = ()) -> str:
     """The first line of an error's message, as reported."""
     told = without_body(message[: _LOOKED_AT + len(body)].strip(), body, attributes)

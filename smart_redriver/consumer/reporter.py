@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from inspect import iscoroutinefunction
 from time import monotonic, time
@@ -34,7 +34,13 @@ from smart_redriver.consumer.errors import (
     is_permanent,
     retry_after_of,
 )
-from smart_redriver.consumer.failure import Failure, class_of, failure_of, traceback_of
+from smart_redriver.consumer.failure import (
+    Failure,
+    class_of,
+    failure_of,
+    traceback_of,
+    unreadable,
+)
 from smart_redriver.consumer.quick_sqs import DEADLINE, Allowance, Wire, quick_client
 from smart_redriver.consumer.report import (
     FAILED,
@@ -288,7 +294,8 @@ class Batch:
         failing = self._assessed(message, error, queue)
         if failing and failing.requests:
             with self._parking(failing):
-                failing.answers = self._reporter.call(failing.requests, self._parking_time)
+                answers = self._reporter.call(failing.requests, self._parking_time)
+                failing.parked_id = str(answers[0]["MessageId"])
         return self._noted(failing)
 
     async def failed_async(
@@ -298,9 +305,8 @@ class Batch:
         failing = self._assessed(message, error, queue)
         if failing and failing.requests:
             with self._parking(failing):
-                failing.answers = await self._reporter.call_async(
-                    failing.requests, self._parking_time
-                )
+                answers = await self._reporter.call_async(failing.requests, self._parking_time)
+                failing.parked_id = str(answers[0]["MessageId"])
         return self._noted(failing)
 
     def interrupted(self, message: Message, end: BaseException, queue: str | None = None) -> None:
@@ -343,18 +349,28 @@ class Batch:
         if not self._reporter.is_on:
             return None
         with _logged(NOT_REPORTED):
-            reporter, delivery = self._reporter, delivery_of(message, queue)
-            permanent = is_permanent(error, delivery.body, reporter.permanent)
-            failure = self._failure_of(error, delivery)
+            delivery = delivery_of(message, queue)
+            permanent, failure, retry_after = self._known_of(error, delivery)
             is_parkable = permanent and self._parking_time.to_begin > 0 and self._is_in_time()
             return _Failing(
                 delivery=delivery,
                 failure=failure,
                 is_permanent=permanent,
-                retry_after=retry_after_of(error, datetime.fromtimestamp(time(), UTC)),
-                requests=reporter.parking_requests(delivery, failure) if is_parkable else [],
+                retry_after=retry_after,
+                requests=self._reporter.parking_requests(delivery, failure) if is_parkable else [],
             )
         return None
+
+    def _known_of(
+        self, error: BaseException, delivery: Delivery
+    ) -> tuple[bool, Failure, int | None]:
+        """Whether `error` is permanent, what to report of it, and when to try again: its class, if it can't be read."""
+        now = datetime.fromtimestamp(time(), UTC)
+        try:
+            permanent = is_permanent(error, delivery.body, self._reporter.permanent)
+            return permanent, self._failure_of(error, delivery), retry_after_of(error, now)
+        except Exception:  # attributes of an unknown class
+            return False, unreadable(error), None
 
     def _failure_of(self, error: BaseException, delivery: Delivery) -> Failure:
         """Describe a failure. Only the first one with its cause gets a traceback, because the others have the same."""
@@ -404,23 +420,19 @@ class Batch:
 
 @dataclass(slots=True, kw_only=True)
 class _Failing:
-    """A message that failed, the `requests` to park it, and SQS's `answers` to them."""
+    """A message that failed, the `requests` to park it, and its id in the parking lot once it is there."""
 
     delivery: Delivery
     failure: Failure
     is_permanent: bool
     retry_after: int | None
     requests: list[dict[str, Any]]
-    answers: list[Any] = field(default_factory=list)
-
-    @property
-    def parked_id(self) -> str | None:
-        return str(self.answers[0]["MessageId"]) if self.answers else None
+    parked_id: str | None = None
 
     def outcome(self) -> Outcome:
         return outcome_of(
             self.delivery,
-            PARKED_FOR_GOOD if self.answers else FAILED,
+            FAILED if self.parked_id is None else PARKED_FOR_GOOD,
             failure=self.failure,
             permanent=self.is_permanent,
             parked_id=self.parked_id,

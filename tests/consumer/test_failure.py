@@ -1,6 +1,8 @@
 """What is told of an error: enough to group and to find it, and no body."""
 
+from contextlib import suppress
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from smart_redriver.consumer.errors import retry_after_of
 from smart_redriver.consumer.failure import Failure, failure_of
 from smart_redriver.engine.reports.outcomes import MAX_FIRST_LINE, MAX_TRACEBACK
+from tests.consumer.scene import QUEUE, Scene
 
 
 class OutOfStock(Exception):  # noqa: N818
@@ -130,6 +133,29 @@ def test_an_error_that_can_not_be_printed_is_told_by_its_class(
 
     assert failure.error_class.endswith("Shy")
     assert failure.first_line == ""
+
+
+class Unreadable(Exception):  # noqa: N818
+    """Raises wherever it is read."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+class Placeless(Exception):  # noqa: N818
+    __module__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("error", [Unreadable, Placeless])
+def test_an_error_that_can_not_be_read_is_reported_by_its_class(error: type[Exception]) -> None:
+    scene = Scene()
+
+    with suppress(error), scene.reporter().message(scene.message(), QUEUE):
+        raise error()
+
+    [outcome] = scene.outcomes()
+    assert (outcome.result.value, outcome.first_line) == ("failed", None)
+    assert str(outcome.error_class).endswith(error.__name__)
 
 
 def test_a_body_that_is_longer_than_the_message_is_not_spelt_out_to_look_for_it() -> None:

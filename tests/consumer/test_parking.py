@@ -298,6 +298,23 @@ def test_a_permanent_error_that_is_none_is_refused_where_it_is_given(given: Any)
         Reporter(permanent=(PermanentError, given))
 
 
+def test_a_client_that_gives_no_answer_parks_nothing_and_its_consumer_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A stand-in of a team's tests may return nothing."""
+
+    class Mute:
+        def send_message(self, **_: Any) -> None:
+            pass
+
+    reporter = Reporter(outcome_queue_url="https://o", parking_lot_url="https://p", client=Mute())
+
+    with pytest.raises(PermanentError):
+        give_up(reporter, {"MessageId": "m", "Body": "b", "Attributes": {}})
+
+    assert caplog.messages == ["message.not_parked: m: TypeError"]
+
+
 @pytest.mark.parametrize("has_attributes", [True, False])
 def test_a_message_received_without_its_attributes_is_not_parked_without_them(
     scene: Scene, caplog: pytest.LogCaptureFixture, has_attributes: bool

@@ -1,4 +1,6 @@
 /** What a report says of an error: its class, its cause, the first line of its message, and where it happened. */
+import { types } from "node:util";
+
 import { causeOf, cut, type Frame } from "./cause.js";
 import { groupedIn } from "./errors.js";
 import { withoutBody, withoutSecrets } from "./scrub.js";
@@ -28,6 +30,12 @@ export function failureOf(thrown: unknown, body: string, attributes: readonly st
   const errorClass = classOf(error);
   const firstLine = hasTexts ? firstLineOf(messageOf(error), body, attributes) : "";
   return { errorClass, firstLine, cause: causeOf(errorClass, firstLine, framesOf(error)), traceback: "" };
+}
+
+/** What to report of an error that throws where it is read, as a getter or a proxy does. */
+export function unreadable(error: unknown): Failure {
+  const errorClass = types.isNativeError(error) ? "Error" : typeof error;
+  return { errorClass, firstLine: "", cause: errorClass, traceback: "" };
 }
 
 /** The first line of an error's message as a report has it. */
@@ -60,7 +68,7 @@ function firstOf(error: unknown): unknown {
 /** The class, by the name that it goes by. */
 export function classOf(error: unknown): string {
   const told = error as { name?: unknown; constructor?: { name?: unknown } } | null | undefined;
-  const named = typeof told?.name === "string" && told.name !== "Error" ? told.name : undefined;
+  const named = typeof told?.name === "string" && !["", "Error"].includes(told.name) ? told.name : undefined;
   const kind = error instanceof Error ? told?.constructor?.name : undefined;
   const name = named ?? (typeof kind === "string" && kind ? kind : typeof error);
   return printable(cut(name.split("\n", 1)[0] ?? "", MAX_ERROR_CLASS));

@@ -8,7 +8,7 @@ import { types } from "node:util";
 
 import { type Delivery, deliveryOf, isCarryingTrail, type Message, valuesOf } from "./delivery.js";
 import { checkKinds, type ErrorKind, isPermanent, PERMANENT, retryAfterOf } from "./errors.js";
-import { type Failure, failureOf, tracebackOf } from "./failure.js";
+import { type Failure, failureOf, tracebackOf, unreadable } from "./failure.js";
 import { parkingRequest, type SendRequest } from "./parking.js";
 import { type Consumer, type Outcome, outcomeOf, reports } from "./report.js";
 import { Allowance, DEADLINE, quickClient, type Sender, Wire } from "./wire.js";
@@ -228,10 +228,8 @@ export class Batch {
     if (!reporter.isOn) return false;
     try {
       const delivery = deliveryOf(message, queue);
-      const permanent = isPermanent(error, delivery.body, reporter.options.permanent ?? PERMANENT);
-      const failure = this.#failureOf(error, delivery);
+      const { permanent, failure, retryAfter } = this.#knownOf(error, delivery);
       const parkedId = permanent ? await this.#park(delivery, failure) : undefined;
-      const retryAfter = permanent ? undefined : retryAfterOf(error, new Date());
       const result = parkedId === undefined ? "failed" : "permanent";
       this.#outcomes.push(outcomeOf(delivery, result, { failure, permanent, parkedId, retryAfter }));
       return parkedId !== undefined;
@@ -254,6 +252,17 @@ export class Batch {
       this.#reporter.wasTold(outcomes);
     } catch (fault) {
       this.#reporter.log(`${NOT_REPORTED}: ${nameOf(fault)}`);
+    }
+  }
+
+  /** Whether it is permanent, what to report, and when to try again: its kind alone, where it can't be read. */
+  #knownOf(error: unknown, delivery: Delivery): { permanent: boolean; failure: Failure; retryAfter?: number | undefined } {
+    try {
+      const permanent = isPermanent(error, delivery.body, this.#reporter.options.permanent ?? PERMANENT);
+      const retryAfter = permanent ? undefined : retryAfterOf(error, new Date());
+      return { permanent, failure: this.#failureOf(error, delivery), retryAfter };
+    } catch {
+      return { permanent: false, failure: unreadable(error) }; // anybody's properties
     }
   }
 

@@ -121,6 +121,24 @@ test("without Powertools a failure is in the log, with its stack and without its
   assert.equal(lines.at(-1), "message.failed: m: object");
 });
 
+const trap = () => { throw new Error("not for reading"); };
+const hostile = (name) => Object.defineProperty(new AggregateError([], "m"), name, { get: trap });
+for (const [what, thrown, told] of [
+  ...["name", "cause", "errors", "constructor"].map((name) => [`a getter of ${name}`, hostile(name), "Error"]),
+  ["a proxy", new Proxy({}, { get: trap, getPrototypeOf: trap }), "object"],
+  ["an error without a name", Object.assign(new TypeError("m"), { name: "" }), "TypeError"],
+]) {
+  test(`what throws where it is read is still reported: ${what}`, async () => {
+    const { reporter, outcomes } = scene();
+
+    assert.deepEqual(await handlerOf(() => Promise.reject(thrown), reporter)({ Records: [record("m")] }), {
+      batchItemFailures: [{ itemIdentifier: "m" }],
+    });
+
+    assert.deepEqual(outcomes().map((one) => [one.message_id, one.result, one.error_class]), [["m", "failed", told]]);
+  });
+}
+
 test("a failure without an error is in the log, too", async () => {
   const lines = [];
   const { reporter } = scene({ log: (line) => lines.push(line) });
