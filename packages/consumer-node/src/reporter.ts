@@ -307,7 +307,9 @@ export class Batch {
   }
 }
 
-/** Errors can quote what was to be sent, and only their names are told. */
+/** AWS's own message. Of other errors only name and code, such as ENOTFOUND, because their text can quote the request. */
 function nameOf(fault: unknown): string {
-  return fault instanceof RangeError ? fault.message : String((fault as Error | undefined)?.name ?? typeof fault);
+  if (fault instanceof RangeError) return fault.message;
+  const { name = typeof fault, code, message, $fault } = Object(fault) as Record<string, unknown>;
+  return $fault ? `${name}: ${message}` : [name, code].filter((one) => typeof one === "string").join(" ");
 }

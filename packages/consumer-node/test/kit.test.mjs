@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import { mock, test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 
-import { SendMessageCommand } from "@aws-sdk/client-sqs";
+import { SendMessageCommand, SQSServiceException } from "@aws-sdk/client-sqs";
 import { processPartialResponse, SqsFifoPartialProcessorAsync } from "@aws-lambda-powertools/batch";
 
 import { firstLineOf, frameOf, tracebackOf } from "../dist/failure.js";
@@ -625,6 +625,22 @@ test("a report that can't be sent changes nothing for the consumer", async () =>
 
   assert.deepEqual(lines, ["outcomes.not_reported: Error"]);
 });
+
+for (const [fault, told] of [
+  [Object.assign(new Error("connect ECONNREFUSED 10.0.0.1"), { code: "ECONNREFUSED" }), "Error ECONNREFUSED"],
+  [new SQSServiceException({ name: "AccessDenied", $fault: "client", message: "no such policy" }), "AccessDenied: no such policy"],
+  [new TypeError("body hunter2"), "TypeError"],
+  [undefined, "undefined"],
+]) {
+  test(`the log says why a report could not be sent: ${told}`, async () => {
+    const lines = [];
+    const { reporter } = scene({ client: { send: () => Promise.reject(fault) }, log: (line) => lines.push(line) });
+
+    await assert.rejects(reporter.message({ MessageId: "m", Body: "{}" }, "orders", () => Promise.reject(new Error("down"))));
+
+    assert.deepEqual(lines, [`outcomes.not_reported: ${told}`]);
+  });
+}
 
 test("without its variables the kit is not there", async () => {
   const reporter = Reporter.fromEnv({}, {});
