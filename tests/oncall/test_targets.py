@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -328,6 +329,32 @@ def test_doctor_names_each_target_that_refused_letters_with_its_answer(desk: Tar
 
     assert "WRONG  lambda:billing refused letters 0 s ago: AccessDenied." in ran.out
     assert "refused letters" not in ran.out.replace("lambda:billing refused letters", "")
+
+
+def refuse(desk: TargetDesk, name: str, code: str) -> None:
+    """Let passes have seen that a target refuses letters."""
+    now = desk.world.clock.now()
+    circuit = new_circuit(name, desk.redriver.settings, now)
+    cools = now + timedelta(minutes=5)
+    opened = replace(circuit, state=State.OPEN, reason=refused(name, code), cools_until=cools)
+    desk.store.of(name).save_circuit(opened)
+
+
+@pytest.mark.parametrize(("name", "is_heard"), [("desk", False), ("of_lambda", True)])
+def test_live_messages_are_promised_to_help_only_where_passes_count_them(
+    request: pytest.FixtureRequest, name: str, is_heard: bool
+) -> None:
+    """A target that accepts at once has no live messages that passes know of."""
+    desk: TargetDesk = request.getfixturevalue(name)
+    desk.letters_of(FUNCTION, "one")
+    refuse(desk, "lambda:billing", "AccessDenied")
+
+    told = [desk("status").out, desk("status", "--overview").out, desk("letters").out]
+    told += [desk("causes").out, desk("replay", "--from-dlq", "--all", "--dry-run").out]
+
+    assert "lambda:billing refuses letters: AccessDenied. 1 letter waits." in told[0]
+    assert any("live message" in one for one in told) is is_heard
+    assert "Next:        a canary, once" in told[0]
 
 
 def test_looks_that_know_of_no_source_queue_go_on(desk: TargetDesk) -> None:
