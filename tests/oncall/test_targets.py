@@ -22,7 +22,7 @@ from smart_redriver.oncall.deployment.places import Place, read_places
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.widget.page import page_of
-from tests.oncall.fakes import outputs_of
+from tests.oncall.fakes import STACK, outputs_of
 from tests.oncall.target_desk import FUNCTION, OF_SNS, WEB, TargetDesk
 
 
@@ -355,6 +355,20 @@ def test_live_messages_are_promised_to_help_only_where_passes_count_them(
     assert "lambda:billing refuses letters: AccessDenied. 1 letter waits." in told[0]
     assert any("live message" in one for one in told) is is_heard
     assert "Next:        a canary, once" in told[0]
+
+
+def test_the_list_name_is_said_of_all_targets_and_not_the_first_ones(desk: TargetDesk) -> None:
+    outputs = outputs_of(desk.deployment, "News")
+    desk.clients["cloudformation"].stacks[STACK] = outputs
+    desk.letters_of(WEB, "one")
+
+    heads = [desk(verb).out for verb in ("status", "causes", "doctor", "audit")]
+    plans = [desk("delete", "--from-dlq", "--all", "--dry-run").said, desk("run", "--yes").said]
+
+    assert [one.startswith(("News, ", "News:")) for one in heads] == [True] * 4
+    assert "1 letter of News (all)" in plans[0]
+    assert "Plan: one pass over the DLQ of News, as the schedule does it." in plans[1]
+    assert desk("status", "--json").json["queues"][0]["queue"] == "lambda:billing"
 
 
 def test_looks_that_know_of_no_source_queue_go_on(desk: TargetDesk) -> None:

@@ -233,7 +233,7 @@ def _time_to_return(session: Session) -> timedelta:
 
 def _lines(session: Session, sums: Sums, since: datetime, unseen: int) -> Iterator[str]:
     yield (
-        f"{session.place.queue}: {letters(sums.letters)} first seen since {stamp(since)}, "
+        f"{session.place.name}: {letters(sums.letters)} first seen since {stamp(since)}, "
         "as the ledger and the queues have them."
     )
     for fate in Fate:
