@@ -331,6 +331,21 @@ def test_doctor_names_each_target_that_refused_letters_with_its_answer(desk: Tar
     assert "refused letters" not in ran.out.replace("lambda:billing refused letters", "")
 
 
+def test_doctor_says_how_a_refusal_ends_that_was_mended_while_no_letter_is_left(
+    desk: TargetDesk,
+) -> None:
+    """No canary ever closed the circuit, and the doctor named the refusal for ever."""
+    refuse(desk, "lambda:billing", "AccessDenied")
+
+    ran = desk("doctor")
+    closed = desk("close", "--queue", "lambda:billing", "--reason", "mended", "--yes")
+
+    assert "Its next letter, as a canary, shows whether it is mended, and closes" in ran.out
+    assert "if none is left or to skip the wait: `redrive close --queue lambda:billing" in ran.out
+    assert closed.code == 0
+    assert "refused letters" not in desk("doctor").out
+
+
 def refuse(desk: TargetDesk, name: str, code: str) -> None:
     """Let passes have seen that a target refuses letters."""
     now = desk.world.clock.now()
