@@ -386,6 +386,23 @@ def test_the_list_name_is_said_of_all_targets_and_not_the_first_ones(desk: Targe
     assert desk("status", "--json").json["queues"][0]["queue"] == "lambda:billing"
 
 
+@pytest.mark.parametrize(("name", "comes_back"), [("desk", False), ("of_lambda", True)])
+def test_a_replay_to_targets_says_what_is_true_of_them(
+    request: pytest.FixtureRequest, name: str, comes_back: bool
+) -> None:
+    """It promised metadata, which no target gets, and returns, which do not come if acceptance is the outcome."""
+    desk: TargetDesk = request.getfixturevalue(name)
+    desk.letters_of(FUNCTION, "one")
+
+    ran = desk("replay", "--from-dlq", "--all", "--yes")
+
+    assert "Each starts without strikes." in ran.said
+    assert "metadata" not in ran.said
+    assert ("Sent is not done" in ran.said) is comes_back
+    accepted = "Their target accepted them: what fails there later does not come back to this DLQ."
+    assert (accepted in ran.said) is not comes_back
+
+
 def test_looks_that_know_of_no_source_queue_go_on(desk: TargetDesk) -> None:
     desk.letters_of(FUNCTION, "one")
     desk.letters_of("UNKNOWN_ORIGIN", "two")

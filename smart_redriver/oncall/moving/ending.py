@@ -143,6 +143,13 @@ def _not_met(
     return unmet, short - unmet, min(hidden, facts.hidden)
 
 
+def tell_new_start(session: Session) -> None:
+    """Say how the record of letters that are sent begins. A target gets none with them."""
+    carry = any(one.carries_metadata for one in session.sources)
+    metadata = "keeps its metadata if there is room for it, and " if carry else ""
+    session.terminal.plan(f"Each {metadata}starts without strikes.")
+
+
 def tell_order(session: Session, *, from_dlq: bool) -> None:
     """Say how the order changes when letters go to their source queues; nothing for standard queues."""
     if not session.dead_letters.is_fifo:

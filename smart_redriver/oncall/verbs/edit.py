@@ -36,6 +36,7 @@ from smart_redriver.oncall.moving.ending import (
     end_dry_run,
     finish,
     tally_in_words,
+    tell_new_start,
     tell_order,
     unseen_in_words,
 )
@@ -410,7 +411,7 @@ def _tell_plan(session: Session, request: RewriteRequest, trial: Trial) -> None:
         say(line)
     if not request.choice.filter.is_empty:
         say(f"Only those {request.choice.filter.in_words()}.")
-    say("Each keeps its metadata if there is room for it, and starts without strikes.")
+    tell_new_start(session)
     tell_order(session, from_dlq=request.from_dlq)
 
 
