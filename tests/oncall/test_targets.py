@@ -403,6 +403,43 @@ def test_a_replay_to_targets_says_what_is_true_of_them(
     assert (accepted in ran.said) is not comes_back
 
 
+def test_parked_tells_of_letters_whose_target_was_removed_beside_those_of_the_others(
+    desk: TargetDesk,
+) -> None:
+    """It listed the others alone, as if these were all."""
+    desk.letters_of(FUNCTION, "stays")
+    removed = [desk.letters_of(WEB, body)[0] for body in ("one", "two")]
+    desk("park", "--all", "--yes")
+    for one in removed:
+        desk.store.write_ledger(
+            [replace(desk.entry(one), queue="sqs:old")], [], desk.world.clock.now()
+        )
+
+    ran, as_json = desk("parked"), desk("parked", "--json").json
+
+    assert "1 letter parked, as the ledger has it" in ran.out
+    assert (
+        "2 messages in the parking lot are not in the ledger as parked, or of a target that was removed"
+        in ran.out
+    )
+    assert (as_json["count"], as_json["not_in_ledger"]) == (1, 2)
+
+
+def test_the_plan_of_a_replay_counts_no_letter_whose_target_was_removed(desk: TargetDesk) -> None:
+    """The plan counted it as not in the ledger, and the replay then skipped it."""
+    [stays] = desk.letters_of(FUNCTION, "stays")
+    [gone] = desk.letters_of("UNKNOWN_ORIGIN", "gone")
+    desk("park", "--all", "--yes")
+    as_poison = [replace(desk.entry(one), park_reason="MAX_ATTEMPTS") for one in (stays, gone)]
+    entries = [as_poison[0], replace(as_poison[1], queue="sqs:old")]
+    desk.store.write_ledger(entries, [], desk.world.clock.now())
+
+    plan = desk("replay", "--all", "--dry-run")
+
+    assert "replay 1 letter" in plan.said
+    assert "left out: it names no listed target or topic" in plan.said
+
+
 def test_looks_that_know_of_no_source_queue_go_on(desk: TargetDesk) -> None:
     desk.letters_of(FUNCTION, "one")
     desk.letters_of("UNKNOWN_ORIGIN", "two")
