@@ -440,6 +440,19 @@ def test_the_plan_of_a_replay_counts_no_letter_whose_target_was_removed(desk: Ta
     assert "left out: it names no listed target or topic" in plan.said
 
 
+def test_no_canary_is_said_to_be_out_after_a_target_accepted_the_last_letter(
+    desk: TargetDesk,
+) -> None:
+    """With one canary of two accepted and no letter left, it said so beside "0 letters await a verdict"."""
+    circuit = new_circuit("lambda:billing", desk.redriver.settings, desk.world.clock.now())
+    desk.store.of("lambda:billing").save_circuit(replace(circuit, state=State.HALF_OPEN))
+
+    ran = desk("status")
+
+    assert "Circuit:     HALF_OPEN, the next letter goes as a canary" in ran.out
+    assert "is out" not in ran.out
+
+
 def test_looks_that_know_of_no_source_queue_go_on(desk: TargetDesk) -> None:
     desk.letters_of(FUNCTION, "one")
     desk.letters_of("UNKNOWN_ORIGIN", "two")
