@@ -246,6 +246,8 @@ def _expected(seen: Seen, came_back: datetime | None) -> str:
     # A person's letters go even if something keeps passes from acting.
     unkept = replace(seen, mode=Mode.AUTOMATIC, passes=Passes.RUN, orders=Orders())
     topic = headline(unkept).topic
+    if topic is Topic.DOWN and seen.refusal:
+        return f"they are refused again, unless that was mended: {seen.refusal}."
     if topic in _FAIL:
         return f"they fail again, as long as this holds: {topic.value}."
     last = f"letters sent {ago(seen.succeeded_at, seen.at)}" if seen.succeeded_at else ""
