@@ -171,7 +171,9 @@ def test_a_file_brings_letters_back_to_their_target(desk: TargetDesk) -> None:
     ran = desk("import", "gone.jsonl", "--to", "source", "--yes")
 
     assert ran.code == 0, ran.out + ran.err
-    assert f"Plan: send 1 letter of gone.jsonl to lambda:billing and {WEB}" in ran.out
+    assert (
+        f"Plan: send 1 letter of gone.jsonl to lambda:billing and {WEB}, each to its own" in ran.out
+    )
     assert desk.targets[WEB].given == ["one"]
 
 
@@ -364,7 +366,7 @@ def test_live_messages_are_promised_to_help_only_where_passes_count_them(
     desk.letters_of(FUNCTION, "one")
     refuse(desk, "lambda:billing", "AccessDenied")
 
-    told = [desk("status").out, desk("status", "--overview").out, desk("letters").out]
+    told = [desk("status").out, desk("status", "--overview", "--json").out, desk("letters").out]
     told += [desk("causes").out, desk("replay", "--from-dlq", "--all", "--dry-run").out]
 
     assert "lambda:billing refuses letters: AccessDenied. 1 letter waits." in told[0]
@@ -378,9 +380,11 @@ def test_the_list_name_is_said_of_all_targets_and_not_the_first_ones(desk: Targe
     desk.letters_of(WEB, "one")
 
     heads = [desk(verb).out for verb in ("status", "causes", "doctor", "audit")]
+    rows = desk("status", "--overview").out.splitlines()
     plans = [desk("delete", "--from-dlq", "--all", "--dry-run").said, desk("run", "--yes").said]
 
     assert [one.startswith(("News, ", "News:")) for one in heads] == [True] * 4
+    assert any(one.startswith("News  ") for one in rows)
     assert "1 letter of News (all)" in plans[0]
     assert "Plan: one pass over the DLQ of News, as the schedule does it." in plans[1]
     assert desk("status", "--json").json["queues"][0]["queue"] == "lambda:billing"
@@ -399,7 +403,7 @@ def test_a_replay_to_targets_says_what_is_true_of_them(
     assert "Each starts without strikes." in ran.said
     assert "metadata" not in ran.said
     assert ("Sent is not done" in ran.said) is comes_back
-    accepted = "Their target accepted them: what fails there later does not come back to this DLQ."
+    accepted = "Accepted is done: what fails at its target later does not come back to this DLQ."
     assert (accepted in ran.said) is not comes_back
 
 

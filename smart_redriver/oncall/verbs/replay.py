@@ -17,6 +17,7 @@ from smart_redriver.oncall.letters.choice import Choice, choice_of
 from smart_redriver.oncall.letters.look import with_full_ids
 from smart_redriver.oncall.letters.presentation import NO_ERROR
 from smart_redriver.oncall.moving.ending import (
+    destinations_in_words,
     end_dry_run,
     finish,
     tally_in_words,
@@ -35,7 +36,7 @@ from smart_redriver.oncall.status.outlook import forecast
 from smart_redriver.oncall.status.standing import confirm_sending, tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Misused
 from smart_redriver.oncall.terminal.table import printable
-from smart_redriver.oncall.terminal.words import listed, span
+from smart_redriver.oncall.terminal.words import span
 
 #: On AWS, ten letters need five calls; eight workers manage several hundred letters a second.
 WORKERS = 8
@@ -158,7 +159,7 @@ def _send(
         _follow(session, tally.first_done)
     elif tally.done:
         session.terminal.say(
-            "Their target accepted them: what fails there later does not come back to this DLQ."
+            "Accepted is done: what fails at its target later does not come back to this DLQ."
             if all(one.settles_at_once for one in session.sources)
             else "Sent is not done: what fails again is back in the DLQ. `--follow` waits for it, `redrive audit` "
             "counts it."
@@ -213,7 +214,7 @@ def _tell_plan(session: Session, request: ReplayRequest, selection: Selection, r
     if rate:
         pace = f"{rate:g} a second, about {math.ceil(selection.count / rate):,} s"
     say(
-        f"Plan: replay {least}{letters(selection.count)} to {listed(session.place.sources)}, {pace}:"
+        f"Plan: replay {least}{letters(selection.count)} to {destinations_in_words(session)}, {pace}:"
     )
     tell_selection(session, request.choice, selection)
     if request.validate:
