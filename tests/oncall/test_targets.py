@@ -420,6 +420,7 @@ def test_parked_tells_of_letters_whose_target_was_removed_beside_those_of_the_ot
         )
 
     ran, as_json = desk("parked"), desk("parked", "--json").json
+    audited = desk("audit")
 
     assert "1 letter parked, as the ledger has it" in ran.out
     assert (
@@ -427,6 +428,7 @@ def test_parked_tells_of_letters_whose_target_was_removed_beside_those_of_the_ot
         in ran.out
     )
     assert (as_json["count"], as_json["not_in_ledger"]) == (1, 2)
+    assert (audited.code, "3 in the parking lot" in audited.out) == (0, True), audited.said
 
 
 def test_the_plan_of_a_replay_counts_no_letter_whose_target_was_removed(desk: TargetDesk) -> None:
