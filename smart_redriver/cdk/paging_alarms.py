@@ -142,7 +142,7 @@ class PileUpAlarms:
             evaluation,
             Advice(
                 meaning=f"Consumer likely down: the circuit has not closed for {how_long}. "
-                "Letters wait for a canary, or a live message, that succeeds.",
+                "Letters wait until a canary succeeds.",
                 first="fix the consumer, letters then go back by themselves; if it is well, "
                 "run `redrive close --reason ...`. `redrive status` says when the next canary goes.",
                 section="circuit-open",

@@ -156,7 +156,7 @@ class Seen:
         next_canary_at: while OPEN; `canary_at_latest`: if live messages keep failing. `heeds_live`: whether live
             messages show when to try one.
         kinds_down: kinds that wait for their own canary.
-        refusal: the code for which the circuit is OPEN, if the queue itself refused letters.
+        queue, refusal: the code for which the circuit is OPEN, if the queue or target itself refused letters.
         suspects, suspects_until: letters that failed while others succeeded, and when the last of these is tried again.
         stuck: letters that should be parked but that the parking lot does not accept.
         blocking: poison that keeps its message group waiting for a person.
@@ -193,6 +193,7 @@ class Seen:
     canary_at_latest: datetime | None = None
     heeds_live: bool = True
     kinds_down: tuple[KindDown, ...] = ()
+    queue: str = ""
     refusal: str = ""
     suspects: int = 0
     suspects_until: datetime | None = None
@@ -275,8 +276,12 @@ def seen_of(
     passes: Passes = Passes.RUN,
     unread: str = "",
     failed_pass: str = "",
+    hears_live: bool = True,
 ) -> Seen:
-    """Gather what the circuit, the queue and people's orders show. `orders`: the DLQ's first source queue's."""
+    """Gather what the circuit, the queue and people's orders show.
+
+    `orders`: the DLQ's first source queue's. `hears_live`: whether passes count live messages at all.
+    """
     seen = Seen(
         at=now,
         mode=settings.mode if settings else Mode.AUTOMATIC,
@@ -291,7 +296,10 @@ def seen_of(
     if circuit is None:
         return seen
     seen = replace(seen, orders=circuit.orders if orders is None else orders)
-    return _with_circuit(seen, circuit, settings, now)
+    seen = _with_circuit(seen, circuit, settings, now)
+    if hears_live:
+        return seen
+    return replace(seen, heeds_live=False, canary_at_latest=seen.next_canary_at)
 
 
 def _with_circuit(seen: Seen, circuit: Circuit, settings: Settings | None, now: datetime) -> Seen:
@@ -311,6 +319,7 @@ def _with_circuit(seen: Seen, circuit: Circuit, settings: Settings | None, now: 
         succeeded_at=tried.succeeded_at,
         came_back=came_back,
         of_these=of_these,
+        queue=circuit.queue,
         next_canary_at=_next_canary_at(circuit, settings),
         canary_at_latest=_canary_at_latest(circuit, settings, now),
         heeds_live=heeds_live(circuit, now),
@@ -458,17 +467,19 @@ def headline(seen: Seen) -> Headline:
 
 
 def worst(headlines: Mapping[str, Headline]) -> Headline:
-    """The headline that needs a person most; with several source queues, it names its own.
+    """The headline that needs a person most; with several source queues, it names its own unless all say the same.
 
     The letters that it counts may belong to any of them, so it says how the others are if only some are kept.
     """
     order = list(Colour)
     name = max(headlines, key=lambda one: order.index(headlines[one].colour))
     found = headlines[name]
-    if len(headlines) == 1:
+    holds_for_all = found.topic in _HOLD_FOR_ALL
+    if len(headlines) == 1 or (holds_for_all and {found} == set(headlines.values())):
         return found
-    beside = "" if found.topic in _HOLD_FOR_ALL else f" {_neighbours(name, headlines)}"
-    return replace(found, text=f"{name}: {found.text}{beside}")
+    beside = "" if holds_for_all else f" {_neighbours(name, headlines)}"
+    named = found.text if found.text.startswith(f"{name} ") else f"{name}: {found.text}"
+    return replace(found, text=f"{named}{beside}")
 
 
 def _neighbours(name: str, headlines: Mapping[str, Headline]) -> str:
@@ -479,7 +490,7 @@ def _neighbours(name: str, headlines: Mapping[str, Headline]) -> str:
         (other,) = others
         return f"It shares the DLQ with {other}, which {'lets letters go' if flowing else 'waits, too'}."
     lets = "lets" if flowing == 1 else "let"
-    return f"It shares the DLQ with {len(others)} queues, of which {flowing or 'none'} {lets} letters go."
+    return f"It shares the DLQ with {len(others)} others, of which {flowing or 'none'} {lets} letters go."
 
 
 def _no_passes(seen: Seen) -> Headline | None:
@@ -578,7 +589,7 @@ def _down(seen: Seen) -> Headline | None:
     why = f"Consumer likely down{_belief(seen)}{_shown(seen)}"
     then = 'Fix the consumer; letters then go back by themselves. Fixed already: `redrive close --reason "..."`.'
     if seen.refusal:
-        why = f"The queue refuses letters: {seen.refusal}"
+        why = f"{seen.queue} refuses letters: {seen.refusal}"
         then = "`redrive doctor` says what is missing; letters then go back by themselves."
     return Headline(
         topic=Topic.DOWN,

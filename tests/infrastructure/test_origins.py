@@ -204,6 +204,13 @@ def test_alarms_that_would_read_a_source_queue_are_left_out():
     assert "orders-dlq" not in json.dumps(alarms)
 
 
+def test_no_alarm_promises_that_live_messages_help_where_none_are_counted():
+    alarms = alarms_of(origin_entry("events", "sns", *of_sns(FUNCTION, WEB)))
+
+    assert "until a canary succeeds" in alarms["lambda:orders CircuitOpen"]["AlarmDescription"]
+    assert "live message" not in json.dumps(alarms)
+
+
 def test_functions_whose_invocations_fail_are_measured_by_lambda():
     alarms = alarms_of(origin_entry("events", "lambda", FUNCTION, f"{FUNCTION}:live"))
 

@@ -28,6 +28,10 @@ CIRCUIT = breaker.new_circuit(SOURCE, Settings(), NOW)
     ("seen", "expected"),
     [
         (DOWN, "Expected: they fail again, as long as this holds: consumer likely down."),
+        (
+            replace(DOWN, queue=SOURCE, refusal="AccessDenied"),
+            "Expected: they are refused again, unless that was mended: AccessDenied.",
+        ),
         (FLOWING, "Expected: they succeed, as did letters sent 2 min ago."),
         (WAITING, "Expected: not known. No letter is known to have succeeded."),
         (

@@ -115,9 +115,9 @@ SENTENCES = [
         "Next canary at 02:41, or at once when a live message succeeds.",
     ),
     (
-        replace(DOWN, refusal="InsufficientPrivilege"),
+        replace(DOWN, queue="orders", refusal="InsufficientPrivilege"),
         Colour.RED,
-        "The queue refuses letters: InsufficientPrivilege. 16 letters wait. "
+        "orders refuses letters: InsufficientPrivilege. 16 letters wait. "
         "Next canary at 02:41, or at once when a live message succeeds.",
     ),
     (
@@ -511,7 +511,7 @@ ROWS = {
     r"The setting `mode` is paused": "Dry run; the setting `mode` is paused",
     r"Paused": "Paused",
     r"Consumer likely down": "Consumer likely down",
-    r"The queue refuses letters": "The queue refuses letters",
+    r"orders refuses letters": "QUEUE or TARGET refuses letters",
     r"Consumer was down; a canary": "Consumer was down; a canary is out, or goes with the next pass",
     r"Consumer was down\. ": "Consumer was down; a canary is out, or goes with the next pass",
     r"Consumer may be down": "Consumer may be down",
@@ -669,11 +669,43 @@ def test_a_headline_of_one_queue_says_how_those_are_that_share_its_dlq() -> None
     assert [one.partition("16 letters wait. ")[2] for one in told] == [
         "It shares the DLQ with a, which lets letters go.",
         "It shares the DLQ with a, which waits, too.",
-        "It shares the DLQ with 2 queues, of which 1 lets letters go.",
-        "It shares the DLQ with 2 queues, of which none let letters go.",
+        "It shares the DLQ with 2 others, of which 1 lets letters go.",
+        "It shares the DLQ with 2 others, of which none let letters go.",
     ]
     paused = headline(replace(WAITING, orders=Orders(is_paused=True)))
-    assert worst({"a": paused, "b": paused}).text == f"a: {paused.text}"
+    assert worst({"a": paused, "b": paused}) == paused
+
+
+def test_a_dlq_that_is_empty_is_not_called_by_the_first_of_its_targets() -> None:
+    """It said "lambda:routing: The DLQ is empty; 8 parked letters wait", of letters of other targets."""
+    parked = headline(Seen(at=NOW, backlog=0, parked=8))
+    alone = headline(replace(DOWN, backlog=0))
+
+    assert worst({"lambda:routing": parked, "sns:parcels": parked}) == parked
+    assert worst({"a": alone, "b": headline(Seen(at=NOW, backlog=0))}).text.startswith(
+        "a: No letter"
+    )
+
+
+def test_of_several_targets_one_that_refuses_letters_is_named_once() -> None:
+    refuses = headline(replace(DOWN, queue="lambda:billing", refusal="AccessDenied"))
+
+    told = worst({"lambda:billing": refuses, "sqs:news": headline(FLOWING)})
+
+    assert told.text.startswith("lambda:billing refuses letters: AccessDenied.")
+
+
+@pytest.mark.parametrize("cooled_ago", [timedelta(minutes=-11), timedelta(seconds=1)])
+@pytest.mark.parametrize("settings", [Settings(), None])
+def test_where_passes_count_no_live_messages_none_is_promised_to_help(
+    cooled_ago: timedelta, settings: Settings | None
+) -> None:
+    circuit = a_circuit(state=State.OPEN, cools_until=NOW - cooled_ago)
+
+    told = headline(seen_of(circuit, settings, NOW, dlq=FULL, hears_live=False))
+
+    assert told.topic is Topic.DOWN
+    assert told.waits_for in ("Next canary at 02:41", "Next canary with the next pass")
 
 
 def test_a_headline_is_no_other_one_for_what_it_counts() -> None:

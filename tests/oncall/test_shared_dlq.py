@@ -130,7 +130,7 @@ def test_parked_letters_of_both_are_listed_and_go_back_each_to_its_own_queue(des
     ran = desk("replay", "--all", "--yes")
 
     assert listed == 2
-    assert "Plan: replay 2 letters to orders and invoices" in ran.out
+    assert "Plan: replay 2 letters to orders and invoices, each to its own, 100 a second" in ran.out
     assert (desk.bodies(SOURCE), desk.bodies(INVOICES)) == (["an order"], ["an invoice"])
 
 

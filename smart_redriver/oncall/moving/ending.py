@@ -18,6 +18,7 @@ from smart_redriver.oncall.letters.presentation import (
 )
 from smart_redriver.oncall.moving.work import Tally
 from smart_redriver.oncall.terminal.exits import Exit
+from smart_redriver.oncall.terminal.words import listed
 
 
 def tally_in_words(tally: Tally, done_word: str) -> list[str]:
@@ -141,6 +142,19 @@ def _not_met(
     there = max(0, facts.depth - stay) if out_of.is_fifo else facts.hidden
     unmet = min(short, there)
     return unmet, short - unmet, min(hidden, facts.hidden)
+
+
+def destinations_in_words(session: Session) -> str:
+    """Name the sources that letters go back to. Several share a DLQ, and each gets only its own letters."""
+    names = session.place.sources
+    return f"{listed(names)}{', each to its own' if len(names) > 1 else ''}"
+
+
+def tell_new_start(session: Session) -> None:
+    """Say how the record of letters that are sent begins. A target gets none with them."""
+    carry = any(one.carries_metadata for one in session.sources)
+    metadata = "keeps its metadata if there is room for it, and " if carry else ""
+    session.terminal.plan(f"Each {metadata}starts without strikes.")
 
 
 def tell_order(session: Session, *, from_dlq: bool) -> None:

@@ -230,7 +230,8 @@ def _as_the_ledger_has_it(
     Only the letter itself shows whether it fits a target now, if it fitted none before.
     """
     selection, listed = Selection(missing=set(choice.ids)), 0
-    may_be_unfit = _MAY_BE_UNFIT if session.place.deployment.targets else _UNFIT
+    targets = session.place.deployment.targets
+    may_be_unfit = _MAY_BE_UNFIT if targets else _UNFIT
     for entry in parked_entries(session):
         listed += 1
         if not choice.takes_entry(entry):
@@ -242,6 +243,8 @@ def _as_the_ledger_has_it(
         selection.missing -= {entry.current_id, entry.original_id}
     if listed > depth and (depth <= SHORT_LOOK_LETTERS or not choice.is_all):
         return None  # somebody took letters out without telling the ledger, or the depth is a minute old
+    if is_sent and targets and listed < depth:
+        return None  # letters of a target that was removed are not listed
     return _if_told(selection, choice, unlisted=max(0, depth - listed))
 
 

@@ -39,10 +39,12 @@ _UNREADABLE = "UnreadableCircuit"
 class Glance:
     """One DLQ now. `circuits` has the readable circuits of its sources by name; None if no pass has written one yet.
 
-    `unread` has the source queues that don't exist. `unknown` says why something is not known.
+    `name` is for people. `unread` has the source queues that don't exist, `unheard` the sources whose live messages no
+    pass counts. `unknown` says why something is not known.
     """
 
     queue: str
+    name: str
     at: datetime
     circuits: Mapping[str, Circuit | None] = field(default_factory=dict)
     dlq: QueueFacts | None = None
@@ -50,6 +52,7 @@ class Glance:
     mode: str | None = None
     passes: Passes = Passes.RUN
     unread: Mapping[str, str] = field(default_factory=dict)
+    unheard: frozenset[str] = frozenset()
     alarms: tuple[str, ...] = ()
     unknown: Mapping[str, str] = field(default_factory=dict)
 
@@ -77,7 +80,15 @@ class Glance:
         orders = first.orders if first else Orders()
         mode = Mode(self.mode) if self.mode in set(Mode) else Mode.AUTOMATIC
         seen = {
-            name: seen_of(one, None, self.at, dlq=self.dlq, lot=self.parking_lot, orders=orders)
+            name: seen_of(
+                one,
+                None,
+                self.at,
+                dlq=self.dlq,
+                lot=self.parking_lot,
+                orders=orders,
+                hears_live=name not in self.unheard,
+            )
             for name, one in self.circuits.items()
         }
         told = {
@@ -250,6 +261,7 @@ class _Known:
         }
         return Glance(
             queue=place.queue,
+            name=place.name,
             at=now,
             circuits={name: one for name, one in read.items() if not isinstance(one, str)},
             dlq=dlq.value,
@@ -257,6 +269,7 @@ class _Known:
             mode=place.mode,
             passes=passes.value or Passes.RUN,
             unread={name: why for name, one in sources.items() if (why := unread_by(one))},
+            unheard=frozenset(one for one in place.sources if not place.hears_live(one)),
             alarms=tuple(
                 short for name in place.alarms_known_as for short in self._ringing.get(name, ())
             ),
@@ -360,7 +373,7 @@ def _urgency(one: Glance) -> tuple[object, ...]:
 
 def _row(terminal: Terminal, one: Glance) -> tuple[str, str, str, str, str]:
     return (
-        terminal.spare(one.queue),
+        terminal.spare(one.name),
         ", ".join(_circuits(one)) or ("not known" if _circuit_faults(one) else "CLOSED"),
         _told(one.dlq),
         _told(one.parking_lot),

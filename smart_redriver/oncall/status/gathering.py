@@ -136,6 +136,7 @@ def _snapshot(session: Session, answers: dict[str, Answer[Any]], now: datetime) 
     sources = _sources(session, settings, answers, now, passes or Passes.RUN)
     return Snapshot(
         at=now,
+        name=session.place.name,
         sources=sources,
         origin=session.place.origin,
         looks_every=None if passes in _OFF else _looks_every(settings, sources, dlq, now),
@@ -265,9 +266,14 @@ def _sources(
         facts: Answer[QueueFacts] = answers.get(_queue_of(name), Answer())
         unread = unread_by(facts)
         step, at = "", None
+        hears_live = session.place.hears_live(name)
         if settings and circuit:
             off = _OFF.get(passes) or (unread and _UNREAD) or (failed_pass and _FAILS)
-            step, at = (off, None) if off else next_step(settings, circuit, orders, dlq, now)
+            step, at = (
+                (off, None)
+                if off
+                else next_step(settings, circuit, orders, dlq, now, hears_live=hears_live)
+            )
         lot: QueueFacts | None = answers["parking lot"].value
         seen = seen_of(
             circuit,
@@ -279,6 +285,7 @@ def _sources(
             passes=passes,
             unread=unread,
             failed_pass=failed_pass,
+            hears_live=hears_live,
         )
         found.append(
             SourceNow(

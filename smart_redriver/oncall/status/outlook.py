@@ -98,13 +98,20 @@ def _next_canary_at(one: CauseCircuit) -> datetime | None:
 
 
 def next_step(
-    settings: Settings, circuit: Circuit, orders: Orders, dlq: QueueFacts | None, now: datetime
+    settings: Settings,
+    circuit: Circuit,
+    orders: Orders,
+    dlq: QueueFacts | None,
+    now: datetime,
+    *,
+    hears_live: bool = True,
 ) -> tuple[str, datetime | None]:
     """The next step, and from when on if that is known.
 
     Args:
         orders: the orders of the DLQ's first source queue, which pause all its source queues.
         dlq: None if the DLQ could not be read.
+        hears_live: whether passes count live messages at all.
 
     """
     if settings.mode is not Mode.AUTOMATIC:
@@ -119,7 +126,7 @@ def next_step(
     if dlq is not None and not dlq.depth:
         return "nothing: the DLQ is empty", None
     if circuit.state is State.OPEN:
-        return _next_trial(settings, circuit, now)
+        return _next_trial(settings, circuit, now, hears_live=hears_live)
     permit = allow(circuit, settings, now)
     step = f"redrive up to {letters(permit.limit)} ({permit.reason}) with the next pass"
     if any(one.is_held for one in circuit.causes):
@@ -127,13 +134,15 @@ def next_step(
     return step, None
 
 
-def _next_trial(settings: Settings, circuit: Circuit, now: datetime) -> tuple[str, datetime | None]:
+def _next_trial(
+    settings: Settings, circuit: Circuit, now: datetime, *, hears_live: bool
+) -> tuple[str, datetime | None]:
     """The canary of an OPEN circuit, and from when on it may go."""
     if not has_cooled_down(circuit, settings, now):
-        or_live = "live messages succeed or " if heeds_live(circuit, now) else ""
+        or_live = "live messages succeed or " if hears_live and heeds_live(circuit, now) else ""
         step = f"a canary, once {or_live}the cool-down is over"
         return step, cools_until(circuit, settings)
-    if now >= spares_until(circuit, settings, now):
+    if not hears_live or now >= spares_until(circuit, settings, now):
         return "a canary with the next pass", None
     step = "a canary with the next pass or, while live messages fail, once one of them succeeds"
     return step, None
@@ -237,6 +246,8 @@ def _expected(seen: Seen, came_back: datetime | None) -> str:
     # A person's letters go even if something keeps passes from acting.
     unkept = replace(seen, mode=Mode.AUTOMATIC, passes=Passes.RUN, orders=Orders())
     topic = headline(unkept).topic
+    if topic is Topic.DOWN and seen.refusal:
+        return f"they are refused again, unless that was mended: {seen.refusal}."
     if topic in _FAIL:
         return f"they fail again, as long as this holds: {topic.value}."
     last = f"letters sent {ago(seen.succeeded_at, seen.at)}" if seen.succeeded_at else ""

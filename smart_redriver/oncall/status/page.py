@@ -21,11 +21,6 @@ from smart_redriver.oncall.status.snapshot import Snapshot, SourceNow
 from smart_redriver.oncall.terminal.terminal import Tone
 from smart_redriver.oncall.terminal.words import ago, await_a_verdict, span, stamp
 
-_MEANING = {
-    State.CLOSED: "",
-    State.OPEN: "nothing is redriven",
-    State.HALF_OPEN: "a canary is out, everything else waits",
-}
 #: Only the headline has a colour: a circuit may be CLOSED while letters wait for something that does not come.
 _TONES = {Colour.GREEN: Tone.GOOD, Colour.YELLOW: Tone.CAREFUL, Colour.RED: Tone.BAD}
 _UNKNOWN = "not known"
@@ -82,8 +77,7 @@ def _is_empty(dlq: QueueFacts | None) -> bool:
 
 
 def _circuit(circuit: Circuit, source: SourceNow, now: Snapshot) -> Iterator[Fact]:
-    held = _held(now)
-    meaning = held or _MEANING[circuit.state]
+    meaning = _held(now) or _meaning(circuit)
     yield Fact("Circuit", f"{circuit.state.value}, {meaning}" if meaning else circuit.state.value)
     yield Fact("", f"since {ago(circuit.changed_at, now.at)}: {circuit.reason}")
     if source.next_step:
@@ -105,6 +99,13 @@ def _circuit(circuit: Circuit, source: SourceNow, now: Snapshot) -> Iterator[Fac
             when, size = ago(canary.sent_at, now.at), letters(canary.size)
         told = f"{canary.verdict.value}, sent {when} as batch {canary.id} ({size})"
         yield Fact("Last canary", told)
+
+
+def _meaning(circuit: Circuit) -> str:
+    if circuit.state is State.HALF_OPEN:
+        out = "a canary is out, everything else waits"
+        return out if circuit.pending else "the next letter goes as a canary"
+    return "nothing is redriven" if circuit.state is State.OPEN else ""
 
 
 def _out(circuit: Circuit) -> str:

@@ -75,11 +75,12 @@ class SourceNow:
 class Snapshot:
     """One DLQ now, with the source queues that share it in their order.
 
-    A value that could not be read is None; `unknown` says why, by its name. `is_of_process`: a process makes the
-    passes, so there is no `schedule` and there are no alarms.
+    A value that could not be read is None; `unknown` says why, by its name. `name` is for people. `is_of_process`: a
+    process makes the passes, so there is no `schedule` and there are no alarms.
     """
 
     at: datetime
+    name: str
     sources: tuple[SourceNow, ...]
     origin: Origin = Origin.SQS
     looks_every: timedelta | None = None

@@ -66,6 +66,7 @@ def seen_by_source(
             orders=orders,
             passes=passes,
             unread=unread.get(name, ""),
+            hears_live=session.place.hears_live(name),
         )
         for name, one in circuits.items()
     }

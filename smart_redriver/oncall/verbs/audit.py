@@ -172,7 +172,7 @@ def audit(session: Session, since: datetime) -> Exit:
     entries = [one for one in all_entries(session) if one.first_seen >= since]
     present = _present(session, entries, since)
     unseen = present.hidden_dead + present.hidden_parked
-    sums = add_up(entries, present)
+    sums = add_up([*entries, *_of_removed_sources(session, entries, present)], present)
     session.terminal.result(
         {
             "queue": session.place.queue,
@@ -189,6 +189,15 @@ def audit(session: Session, since: datetime) -> Exit:
     for line in _lines(session, sums, since, unseen):
         session.terminal.say(line)
     return Exit.PARTLY if sums.unexplained or sums.fates[Fate.HIDDEN] else Exit.DONE
+
+
+def _of_removed_sources(
+    session: Session, entries: Iterable[Entry], present: Present
+) -> list[Entry]:
+    """The entries of letters that were parked for a target that the settings no longer have. Raises CallFailed."""
+    strangers = present.parked - {one.original_id for one in entries}
+    found = session.store.read_ledger(sorted(strangers)).entries.values()
+    return [one for one in found if one.status is Status.PARKED]
 
 
 def _present(session: Session, entries: list[Entry], since: datetime) -> Present:
@@ -233,7 +242,7 @@ def _time_to_return(session: Session) -> timedelta:
 
 def _lines(session: Session, sums: Sums, since: datetime, unseen: int) -> Iterator[str]:
     yield (
-        f"{session.place.queue}: {letters(sums.letters)} first seen since {stamp(since)}, "
+        f"{session.place.name}: {letters(sums.letters)} first seen since {stamp(since)}, "
         "as the ledger and the queues have them."
     )
     for fate in Fate:

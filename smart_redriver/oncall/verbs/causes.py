@@ -41,6 +41,7 @@ class Page:
     """The causes of one DLQ, as the command prints them."""
 
     queue: str
+    name: str
     at: datetime
     has_neighbours: bool
     dlq: QueueFacts
@@ -82,6 +83,7 @@ def page_of(session: Session, stuck: Iterable[Entry]) -> Page:
     known.know_circuits(circuits, headlines)
     return Page(
         queue=session.place.queue,
+        name=session.place.name,
         at=now,
         has_neighbours=len(names) > 1,
         dlq=dlq,
@@ -94,7 +96,7 @@ def page_of(session: Session, stuck: Iterable[Entry]) -> Page:
 
 
 def _lines(page: Page) -> Iterator[str]:
-    yield f"{page.queue}, {stamp(page.at)}"
+    yield f"{page.name}, {stamp(page.at)}"
     yield printable(page.headline.sentence(page.at))
     if page.mode is Mode.DRY_RUN and page.is_of_ledger:
         yield _UNHEARD

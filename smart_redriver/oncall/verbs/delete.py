@@ -50,7 +50,7 @@ def delete(session: Session, request: DeleteRequest) -> Exit:
         raise Refused(f"{few}, or use --all. Nothing was changed.")
     count = selection.count
     session.terminal.plan(
-        f"Plan: write {letters(count)} of {session.place.queue} ({request.choice.in_words()}) to {request.file}, "
+        f"Plan: write {letters(count)} of {session.place.name} ({request.choice.in_words()}) to {request.file}, "
         "then delete them. `redrive import` would bring them back:"
     )
     tell_selection(session, request.choice, selection)

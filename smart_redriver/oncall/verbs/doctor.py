@@ -24,8 +24,10 @@ def doctor(session: Session, *, with_all: bool = False) -> Exit:
 
     Raises CallFailed and Refused if the stack itself can't be read.
     """
-    found = {one.place.queue: examine(one) for one in session.each_queue()}
-    return _told(session, found, with_all=with_all)
+    queues = session.each_queue()
+    found = {one.place.queue: examine(one) for one in queues}
+    names = {one.place.queue: one.place.name for one in queues}
+    return _told(session, found, names, with_all=with_all)
 
 
 def preview(session: Session, file: Path | None, library: str | None) -> Exit:
@@ -40,7 +42,7 @@ def preview(session: Session, file: Path | None, library: str | None) -> Exit:
             raise Misused(f"{file} is the file of a process: `redrive doctor --stack {file}`.")
         (look,) = (one.load("preview") for one in BACKENDS.values() if one.preview)
         findings = list(look(session, _text_of(file), library))
-        return _told(session, {str(file): findings}, with_all=True)
+        return _told(session, {str(file): findings}, {}, with_all=True)
     by_queue: dict[str, Sequence[Finding]] = {}
     for one in session.each_queue():
         location = one.place.deployment.location
@@ -50,10 +52,17 @@ def preview(session: Session, file: Path | None, library: str | None) -> Exit:
                 f"{one.place.queue} has no tables: --library is for queues in a database."
             )
         by_queue[one.place.queue] = list(backend.load("preview")(one, location.encode(), library))
-    return _told(session, by_queue, with_all=True)
+    return _told(session, by_queue, {}, with_all=True)
 
 
-def _told(session: Session, by_queue: Mapping[str, Sequence[Finding]], *, with_all: bool) -> Exit:
+def _told(
+    session: Session,
+    by_queue: Mapping[str, Sequence[Finding]],
+    names: Mapping[str, str],
+    *,
+    with_all: bool,
+) -> Exit:
+    """Tell the findings. `names`: what people call a queue, if not by its first source."""
     session.terminal.result(
         {
             "queues": [
@@ -63,7 +72,7 @@ def _told(session: Session, by_queue: Mapping[str, Sequence[Finding]], *, with_a
         }
     )
     for queue, findings in by_queue.items():
-        _tell(session, queue, findings, with_all=with_all)
+        _tell(session, names.get(queue, queue), findings, with_all=with_all)
     is_wrong = any(one.level is Level.WRONG for findings in by_queue.values() for one in findings)
     return Exit.REFUSED if is_wrong else Exit.DONE
 

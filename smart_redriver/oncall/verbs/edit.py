@@ -33,9 +33,11 @@ from smart_redriver.oncall.letters.look import find, full_ids, look_through, wit
 from smart_redriver.oncall.letters.presentation import is_of_one_here, not_among_them
 from smart_redriver.oncall.letters.reach import COPY, Overtaking
 from smart_redriver.oncall.moving.ending import (
+    destinations_in_words,
     end_dry_run,
     finish,
     tally_in_words,
+    tell_new_start,
     tell_order,
     unseen_in_words,
 )
@@ -59,7 +61,6 @@ from smart_redriver.oncall.status.standing import confirm_sending, tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.table import printable_line
 from smart_redriver.oncall.terminal.terminal import Tone, Verbatim
-from smart_redriver.oncall.terminal.words import listed
 
 _CHANGED = "somebody else has edited it meanwhile; edit it again, from what it is now"
 
@@ -404,13 +405,13 @@ def _tell_plan(session: Session, request: RewriteRequest, trial: Trial) -> None:
     say = session.terminal.plan
     say(
         f"Plan: pipe {letters(len(trial.changed))} through `{request.command}`, send the results to "
-        f"{listed(session.place.sources)}, and remove the originals, which are kept in {request.file}:"
+        f"{destinations_in_words(session)}, and remove the originals, which are kept in {request.file}:"
     )
     for line in trial.lines(keeps_order=session.dead_letters.is_fifo):
         say(line)
     if not request.choice.filter.is_empty:
         say(f"Only those {request.choice.filter.in_words()}.")
-    say("Each keeps its metadata if there is room for it, and starts without strikes.")
+    tell_new_start(session)
     tell_order(session, from_dlq=request.from_dlq)
 
 

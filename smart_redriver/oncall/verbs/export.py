@@ -21,6 +21,7 @@ from smart_redriver.oncall.letters.look import Look, with_full_ids
 from smart_redriver.oncall.letters.presentation import HIDDEN
 from smart_redriver.oncall.letters.reach import COPY
 from smart_redriver.oncall.moving.ending import (
+    destinations_in_words,
     end_dry_run,
     finish,
     tally_in_words,
@@ -122,7 +123,7 @@ def import_letters(session: Session, request: ImportRequest) -> Exit:
     total = file.check()  # before the first letter is sent
     if not total:
         raise Refused(f"{request.file} has no letter in it: nothing to do.")
-    where = listed(session.place.sources) if request.to_source else "the parking lot"
+    where = destinations_in_words(session) if request.to_source else "the parking lot"
     say = session.terminal.plan
     may_be_lost = request.though_there and not session.letter_store.keeps_rows
     but = "are out or succeeded" if may_be_lost else "are out, succeeded or still there"

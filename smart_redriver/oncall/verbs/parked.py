@@ -73,7 +73,9 @@ def parked(session: Session, wanted: Filter, *, as_list: bool, limit: int) -> Ex
     """List or group the parked letters. Raises CallFailed and Refused."""
     known: Counter[str | None] = Counter()
     entries = matching(session, _noting(known, parked_entries(session)), wanted)
-    strangers = None if entries else _strangers(session, known.total())
+    # Letters of a target that was removed from the settings are in the ledger under its name, and so not listed.
+    are_counted = not entries or session.place.deployment.targets
+    strangers = _strangers(session, known.total(), warns=not entries) if are_counted else None
     if not entries and wanted.reason:
         _tell_reasons(session, wanted.reason.upper(), {one for one in known if one})
     entries.sort(key=lambda entry: entry.parked_at or entry.first_seen)
@@ -90,9 +92,10 @@ def parked(session: Session, wanted: Filter, *, as_list: bool, limit: int) -> Ex
     )
     _tell(session, entries, groups, shown if as_list else None)
     if strangers:
+        removed = ", or of a target that was removed" * bool(session.place.deployment.targets)
         session.terminal.say(
             f"{several(strangers, 'message')} in the parking lot {'is' if strangers == 1 else 'are'} "
-            f"{NOT_PARKED_BY_LEDGER}: `redrive replay --all --dry-run` shows them."
+            f"{NOT_PARKED_BY_LEDGER}{removed}: `redrive replay --all --dry-run` shows them."
         )
     return Exit.DONE
 
@@ -126,13 +129,13 @@ def _with_matching_body(session: Session, choice: Choice, entries: list[Entry]) 
     return found
 
 
-def _strangers(session: Session, known: int) -> int:
-    """Count visible messages beyond those that the ledger knows, and warn about hidden ones, which it may not know.
+def _strangers(session: Session, known: int, *, warns: bool) -> int:
+    """Count visible messages beyond those that the ledger knows. It `warns` about hidden ones, which it may not know.
 
     The ledger of a state table that was made anew knows none.
     """
     facts = session.parking_lot.facts()
-    if facts.hidden:
+    if facts.hidden and warns:
         _warn_of_hidden(
             session, f"{letters(facts.hidden)} of the parking lot can't be looked at now"
         )

@@ -16,7 +16,14 @@ from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice, choice_of
 from smart_redriver.oncall.letters.look import with_full_ids
 from smart_redriver.oncall.letters.presentation import NO_ERROR
-from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words, tell_order
+from smart_redriver.oncall.moving.ending import (
+    destinations_in_words,
+    end_dry_run,
+    finish,
+    tally_in_words,
+    tell_new_start,
+    tell_order,
+)
 from smart_redriver.oncall.moving.selection import (
     IN_THE_DLQ,
     Selection,
@@ -29,7 +36,7 @@ from smart_redriver.oncall.status.outlook import forecast
 from smart_redriver.oncall.status.standing import confirm_sending, tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Misused
 from smart_redriver.oncall.terminal.table import printable
-from smart_redriver.oncall.terminal.words import listed, span
+from smart_redriver.oncall.terminal.words import span
 
 #: On AWS, ten letters need five calls; eight workers manage several hundred letters a second.
 WORKERS = 8
@@ -152,7 +159,10 @@ def _send(
         _follow(session, tally.first_done)
     elif tally.done:
         session.terminal.say(
-            "Sent is not done: what fails again is back in the DLQ. `--follow` waits for it, `redrive audit` counts it."
+            "Accepted is done: what fails at its target later does not come back to this DLQ."
+            if all(one.settles_at_once for one in session.sources)
+            else "Sent is not done: what fails again is back in the DLQ. `--follow` waits for it, `redrive audit` "
+            "counts it."
         )
     return end
 
@@ -204,12 +214,12 @@ def _tell_plan(session: Session, request: ReplayRequest, selection: Selection, r
     if rate:
         pace = f"{rate:g} a second, about {math.ceil(selection.count / rate):,} s"
     say(
-        f"Plan: replay {least}{letters(selection.count)} to {listed(session.place.sources)}, {pace}:"
+        f"Plan: replay {least}{letters(selection.count)} to {destinations_in_words(session)}, {pace}:"
     )
     tell_selection(session, request.choice, selection)
     if request.validate:
         say(f"Each body is given to `{request.validate}` first; those it refuses stay.")
-    say("Each keeps its metadata if there is room for it, and starts without strikes.")
+    tell_new_start(session)
     tell_order(session, from_dlq=request.from_dlq)
     if request.from_dlq:
         say(

@@ -53,7 +53,7 @@ def run(session: Session, *, is_dry_run: bool, reason: str = "") -> Exit:
     else:
         _ = function_of(session.place)
         session.terminal.plan(
-            f"Plan: one pass over the DLQ of {session.place.queue}, as the schedule does it."
+            f"Plan: one pass over the DLQ of {session.place.name}, as the schedule does it."
         )
         tell_standing(session)
         session.terminal.confirm("Run it?")

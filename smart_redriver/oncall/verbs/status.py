@@ -117,7 +117,7 @@ def _pages(terminal: Terminal, snapshots: Sequence[Snapshot], shown: Shown) -> s
 
 def screen(terminal: Terminal, snapshot: Snapshot, shown: Shown) -> Iterator[str]:
     """A snapshot as lines, as wide as the terminal is."""
-    yield f"{snapshot.queue}, {stamp(snapshot.at)}"
+    yield f"{snapshot.name}, {stamp(snapshot.at)}"
     yield ""
     for fact in facts_of(snapshot, with_full_names=shown.full_names):
         head = f"{fact.name + ':' if fact.name else '':<{_WIDTH}} "
