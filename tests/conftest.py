@@ -66,6 +66,7 @@ IN_MEMORY, ROOM = Path("/dev/shm"), 12 << 30
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # until all is collected: nothing of it is dropped
     if "TMPDIR" in os.environ or not _has_room(IN_MEMORY):
         return
     for left in IN_MEMORY.glob("redriver-*-*"):  # by a run that was killed
@@ -118,6 +119,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 def _path(item: pytest.Item) -> str:
