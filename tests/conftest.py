@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from emulator.cdk import KEPT_ZIPS
 from tests.faults.cases import Cases
 
 HERE = Path(__file__).parent
@@ -76,6 +77,9 @@ def pytest_configure(config: pytest.Config) -> None:
     scratch = tempfile.mkdtemp(prefix=f"redriver-{os.getpid()}-", dir=IN_MEMORY)
     os.environ["TMPDIR"] = tempfile.tempdir = scratch
     Path(scratch).chmod(0o711)  # a server of Postgres runs as another user
+    zips = Path(scratch) / "zips"
+    zips.mkdir()
+    os.environ[KEPT_ZIPS] = str(zips)
     config.add_cleanup(lambda: shutil.rmtree(scratch, ignore_errors=True))
 
 
