@@ -10,10 +10,11 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from .environments import ACCOUNT, REGION
+from .environments import ACCOUNT, REGION, ROOT
 from .process import LocalAws
 
 _TIMEOUT_SECONDS = 900
+_LOOK_EVERY_SECONDS, _LOOKS = 0.1, 9000
 _LOG_LINES_SHOWN = 60
 
 #: Names a folder where the zips of assets are kept for the next deployment, by their hash: to make them anew takes a
@@ -28,6 +29,25 @@ class CdkError(Exception):
 def bootstrap(aws: LocalAws) -> None:
     """Prepare the account for `deploy`."""
     _cdk(aws, aws.work_dir, aws.work_dir, "bootstrap", f"aws://{ACCOUNT}/{REGION}")
+
+
+def prepare(aws: LocalAws) -> None:
+    """Do what `bootstrap` does, by the command line's own template: without its start it takes a fifth of the time."""
+    template = (
+        ROOT / "node_modules" / "aws-cdk" / "lib" / "api" / "bootstrap" / "bootstrap-template.yaml"
+    )
+    stacks = aws.client("cloudformation")
+    stacks.create_stack(
+        StackName="CDKToolkit",
+        TemplateBody=template.read_text(),
+        Capabilities=["CAPABILITY_NAMED_IAM"],
+        Parameters=[
+            {"ParameterKey": "FileAssetsBucketKmsKeyId", "ParameterValue": "AWS_MANAGED_KEY"}
+        ],
+    )
+    stacks.get_waiter("stack_create_complete").wait(
+        StackName="CDKToolkit", WaiterConfig={"Delay": _LOOK_EVERY_SECONDS, "MaxAttempts": _LOOKS}
+    )
 
 
 def deploy(

@@ -40,7 +40,7 @@ def summary(stack: DeployedStack, played: Played) -> Summary:
 def unattended() -> Iterator[DeployedStack]:
     """With all alarms, without a consumer, and no schedule invokes the function."""
     with checked_aws() as aws:
-        cdk.bootstrap(aws)
+        cdk.prepare(aws)
         stack = deploy(aws, schedule_minutes="1440", alarms="all")
         stack.stop_schedule()
         yield stack
@@ -58,7 +58,7 @@ def by_hand(unattended: DeployedStack) -> ByHand:
 def on_call() -> Iterator[OnCall]:
     """A stack whose consumer works and reports, and which parks a letter at its first strike: one for each file."""
     with checked_aws() as aws:
-        cdk.bootstrap(aws)
+        cdk.prepare(aws)
         yield OnCall(
             deploy(
                 aws,

@@ -30,7 +30,7 @@ _CALL = 10
 def main() -> None:
     """Deploy, measure, print."""
     with LocalAws() as aws:
-        cdk.bootstrap(aws)
+        cdk.prepare(aws)
         stack = deploy(aws, schedule_minutes="1440")
         starts(stack)
         for count in (_FEW, _MANY):

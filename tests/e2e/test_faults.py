@@ -110,7 +110,7 @@ def aftermath(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aftermath]:
         checked_aws(lambda_endpoint_url=wire.endpoint_url) as aws,
     ):
         wire.lead_to(aws.endpoint_url)
-        cdk.bootstrap(aws)
+        cdk.prepare(aws)
         stack = deploy(
             aws,
             with_sample_consumer="true",

@@ -39,7 +39,7 @@ class Drained:
 @pytest.fixture(scope="module")
 def drained() -> Iterator[Drained]:
     with checked_aws() as aws:
-        cdk.bootstrap(aws)
+        cdk.prepare(aws)
         stack = deploy(
             aws,
             fifo="true",

@@ -37,7 +37,7 @@ def deployed() -> Iterator[Deployed]:
             key = tuple(sorted(context.items()))
             if key not in stacks:
                 aws = running.enter_context(checked_aws())
-                cdk.bootstrap(aws)
+                cdk.prepare(aws)
                 stacks[key] = deploy(aws, **context)
             return stacks[key]
 

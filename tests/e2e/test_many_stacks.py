@@ -46,7 +46,7 @@ def toml(fields: dict[str, str]) -> str:
 @pytest.fixture(scope="module")
 def shop() -> Iterator[Shop]:
     with checked_aws() as aws:
-        cdk.bootstrap(aws)
+        cdk.prepare(aws)
         make_pairs(aws, *QUEUES)
         listed = aws.work_dir / "queues.toml"
         listed.write_text("\n".join(toml(entry(*one)) for one in QUEUES.items()))

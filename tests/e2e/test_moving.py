@@ -60,7 +60,7 @@ def entry(queue: str, **more: str) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def account() -> Iterator[Account]:
     with checked_aws() as aws:
-        cdk.bootstrap(aws)
+        cdk.prepare(aws)
         make_pairs(aws, "orders", "mails")
         yield Account(aws)
 
@@ -111,7 +111,7 @@ def test_a_queue_is_renamed_and_moved_to_another_stack_and_back(account: Account
 
 def test_a_first_deployment_that_fails_leaves_nothing_and_its_retry_works() -> None:
     with checked_aws() as aws:
-        cdk.bootstrap(aws)
+        cdk.prepare(aws)
         make_pairs(aws, "orders")
         account = Account(aws)
         account.deploy(entry("orders"), retain="false")

@@ -22,7 +22,7 @@ ALARM = "consumer-errors"
 def deployed() -> Iterator[DeployedStack]:
     """Nothing but what it hears invokes the function."""
     with checked_aws() as aws:
-        cdk.bootstrap(aws)
+        cdk.prepare(aws)
         arn = f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:{ALARM}"
         stack = deploy(aws, recovery_alarms=arn, downstream="payments")
         stack.stop_schedule()

@@ -41,7 +41,7 @@ class World:
 
     def __init__(self, aws: LocalAws, endpoint: Endpoint) -> None:
         self.aws, self.endpoint = aws, endpoint
-        cdk.bootstrap(aws)
+        cdk.prepare(aws)
         self.places = Places(aws)
         self.subscriptions: dict[str, str] = {}
         entries = {**self._make_functions(), **self._make_the_others()}
