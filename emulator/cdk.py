@@ -62,6 +62,11 @@ def deploy(
     return _deploy(aws, app_dir, outdir, *pairs, f"--output={assembly}")
 
 
+def deploy_assembly(aws: LocalAws, outdir: Path) -> dict[str, str]:
+    """Like `deploy`, of the cloud assembly that is in `outdir` already."""
+    return _deploy(aws, outdir, outdir, f"--app={(outdir / 'cdk.out').absolute()}")
+
+
 def destroy(aws: LocalAws, outdir: Path) -> None:
     """Remove all stacks of the cloud assembly that `deploy` left in `outdir`."""
     _cdk(aws, outdir, outdir, "destroy", "--all", "--force", f"--app={outdir / 'cdk.out'}")

@@ -15,10 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from bench.parked import BODY, park
-from demo.stack import DeployedStack, deploy
+from demo.stack import DeployedStack
 from emulator import cdk
 from emulator.environments import ROOT
 from emulator.process import LocalAws
+from tests.e2e.synthesized import deploy
 
 _STARTS = 9
 _FEW, _MANY = 1_000, 10_000

@@ -18,11 +18,12 @@ import pytest
 
 from demo.event_log import Event
 from demo.orders import Order
-from demo.stack import DeployedStack, deploy
+from demo.stack import DeployedStack
 from emulator import cdk
 from smart_redriver.engine.report import Outcome
 from tests.e2e.bad_wire import BadWire, Rule
 from tests.e2e.checked_aws import checked_aws
+from tests.e2e.synthesized import deploy
 
 SEED = 20
 #: Good ones, every ten minutes.

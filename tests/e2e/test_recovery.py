@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from demo.stack import DeployedStack, deploy
+from demo.stack import DeployedStack
 from emulator import cdk
 from emulator.environments import ACCOUNT, REGION
 from smart_redriver.engine.aws import items
@@ -14,6 +14,7 @@ from smart_redriver.engine.model.breaker import force, new_circuit
 from smart_redriver.engine.model.circuit import State
 from tests.e2e.by_hand import DRESSED, ByHand
 from tests.e2e.checked_aws import checked_aws
+from tests.e2e.synthesized import deploy
 
 ALARM = "consumer-errors"
 
