@@ -4,16 +4,22 @@ Its output goes to a log file, and is shown when a command fails.
 """
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from .environments import ACCOUNT, REGION
+from .environments import ACCOUNT, REGION, ROOT
 from .process import LocalAws
 
 _TIMEOUT_SECONDS = 900
+_LOOK_EVERY_SECONDS, _LOOKS = 0.1, 9000
 _LOG_LINES_SHOWN = 60
+
+#: Names a folder where the zips of assets are kept for the next deployment, by their hash: to make them anew takes a
+#: third of a deployment's time.
+KEPT_ZIPS = "LOCAL_AWS_KEPT_ZIPS"
 
 
 class CdkError(Exception):
@@ -25,6 +31,25 @@ def bootstrap(aws: LocalAws) -> None:
     _cdk(aws, aws.work_dir, aws.work_dir, "bootstrap", f"aws://{ACCOUNT}/{REGION}")
 
 
+def prepare(aws: LocalAws) -> None:
+    """Do what `bootstrap` does, by the command line's own template: without its start it takes a fifth of the time."""
+    template = (
+        ROOT / "node_modules" / "aws-cdk" / "lib" / "api" / "bootstrap" / "bootstrap-template.yaml"
+    )
+    stacks = aws.client("cloudformation")
+    stacks.create_stack(
+        StackName="CDKToolkit",
+        TemplateBody=template.read_text(),
+        Capabilities=["CAPABILITY_NAMED_IAM"],
+        Parameters=[
+            {"ParameterKey": "FileAssetsBucketKmsKeyId", "ParameterValue": "AWS_MANAGED_KEY"}
+        ],
+    )
+    stacks.get_waiter("stack_create_complete").wait(
+        StackName="CDKToolkit", WaiterConfig={"Delay": _LOOK_EVERY_SECONDS, "MaxAttempts": _LOOKS}
+    )
+
+
 def deploy(
     aws: LocalAws, app_dir: Path, context: Mapping[str, str], outdir: Path
 ) -> dict[str, str]:
@@ -32,21 +57,14 @@ def deploy(
 
     Cloud assembly, outputs and log are left in `outdir`.
     """
-    outputs = outdir / "outputs.json"
     pairs = [f"--context={key}={value}" for key, value in context.items()]
-    _cdk(
-        aws,
-        app_dir,
-        outdir,
-        "deploy",
-        "--all",
-        "--require-approval=never",
-        f"--outputs-file={outputs.absolute()}",
-        *pairs,
-        f"--output={(outdir / 'cdk.out').absolute()}",
-    )
-    stacks: dict[str, dict[str, str]] = json.loads(outputs.read_text())
-    return {name: value for stack in stacks.values() for name, value in stack.items()}
+    assembly = (outdir / "cdk.out").absolute()
+    return _deploy(aws, app_dir, outdir, *pairs, f"--output={assembly}")
+
+
+def deploy_assembly(aws: LocalAws, outdir: Path) -> dict[str, str]:
+    """Like `deploy`, of the cloud assembly that is in `outdir` already."""
+    return _deploy(aws, outdir, outdir, f"--app={(outdir / 'cdk.out').absolute()}")
 
 
 def destroy(aws: LocalAws, outdir: Path) -> None:
@@ -57,6 +75,22 @@ def destroy(aws: LocalAws, outdir: Path) -> None:
 def log_of(outdir: Path, verb: str) -> Path:
     """The file to which the command's output goes, while it runs and after."""
     return outdir / f"cdk-{verb}.log"
+
+
+def _deploy(aws: LocalAws, cwd: Path, outdir: Path, *options: str) -> dict[str, str]:
+    outputs = outdir / "outputs.json"
+    always = ("--all", "--require-approval=never", f"--outputs-file={outputs.absolute()}")
+    _share_zips(outdir / "cdk.out" / ".cache")
+    _cdk(aws, cwd, outdir, "deploy", *always, *options)
+    stacks: dict[str, dict[str, str]] = json.loads(outputs.read_text())
+    return {name: value for stack in stacks.values() for name, value in stack.items()}
+
+
+def _share_zips(kept_by_the_cdk: Path) -> None:
+    shared = os.environ.get(KEPT_ZIPS)
+    if shared and not kept_by_the_cdk.exists():
+        kept_by_the_cdk.parent.mkdir(parents=True, exist_ok=True)
+        kept_by_the_cdk.symlink_to(shared)
 
 
 def _cdk(aws: LocalAws, cwd: Path, outdir: Path, verb: str, *options: str) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from emulator.cdk import KEPT_ZIPS
 from tests.faults.cases import Cases
 
 HERE = Path(__file__).parent
@@ -66,6 +67,7 @@ IN_MEMORY, ROOM = Path("/dev/shm"), 12 << 30
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # until all is collected: nothing of it is dropped
     if "TMPDIR" in os.environ or not _has_room(IN_MEMORY):
         return
     for left in IN_MEMORY.glob("redriver-*-*"):  # by a run that was killed
@@ -75,6 +77,9 @@ def pytest_configure(config: pytest.Config) -> None:
     scratch = tempfile.mkdtemp(prefix=f"redriver-{os.getpid()}-", dir=IN_MEMORY)
     os.environ["TMPDIR"] = tempfile.tempdir = scratch
     Path(scratch).chmod(0o711)  # a server of Postgres runs as another user
+    zips = Path(scratch) / "zips"
+    zips.mkdir()
+    os.environ[KEPT_ZIPS] = str(zips)
     config.add_cleanup(lambda: shutil.rmtree(scratch, ignore_errors=True))
 
 
@@ -118,6 +123,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 def _path(item: pytest.Item) -> str:

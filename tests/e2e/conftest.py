@@ -12,6 +12,7 @@ from demo.stack import DeployedStack, deploy
 from demo.story import DEPLOYED_WITH, Played, Story
 from demo.summary import Summary, add_up
 from emulator import cdk
+from tests.e2e import synthesized
 from tests.e2e.by_hand import ByHand
 from tests.e2e.checked_aws import checked_aws
 from tests.e2e.oncall_command import OnCall
@@ -40,8 +41,8 @@ def summary(stack: DeployedStack, played: Played) -> Summary:
 def unattended() -> Iterator[DeployedStack]:
     """With all alarms, without a consumer, and no schedule invokes the function."""
     with checked_aws() as aws:
-        cdk.bootstrap(aws)
-        stack = deploy(aws, schedule_minutes="1440", alarms="all")
+        cdk.prepare(aws)
+        stack = synthesized.deploy(aws, schedule_minutes="1440", alarms="all")
         stack.stop_schedule()
         yield stack
 
@@ -58,9 +59,9 @@ def by_hand(unattended: DeployedStack) -> ByHand:
 def on_call() -> Iterator[OnCall]:
     """A stack whose consumer works and reports, and which parks a letter at its first strike: one for each file."""
     with checked_aws() as aws:
-        cdk.bootstrap(aws)
+        cdk.prepare(aws)
         yield OnCall(
-            deploy(
+            synthesized.deploy(
                 aws,
                 with_sample_consumer="true",
                 alarms="all",

@@ -15,10 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from bench.parked import BODY, park
-from demo.stack import DeployedStack, deploy
+from demo.stack import DeployedStack
 from emulator import cdk
 from emulator.environments import ROOT
 from emulator.process import LocalAws
+from tests.e2e.synthesized import deploy
 
 _STARTS = 9
 _FEW, _MANY = 1_000, 10_000
@@ -30,7 +31,7 @@ _CALL = 10
 def main() -> None:
     """Deploy, measure, print."""
     with LocalAws() as aws:
-        cdk.bootstrap(aws)
+        cdk.prepare(aws)
         stack = deploy(aws, schedule_minutes="1440")
         starts(stack)
         for count in (_FEW, _MANY):

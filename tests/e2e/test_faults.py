@@ -18,11 +18,12 @@ import pytest
 
 from demo.event_log import Event
 from demo.orders import Order
-from demo.stack import DeployedStack, deploy
+from demo.stack import DeployedStack
 from emulator import cdk
 from smart_redriver.engine.report import Outcome
 from tests.e2e.bad_wire import BadWire, Rule
 from tests.e2e.checked_aws import checked_aws
+from tests.e2e.synthesized import deploy
 
 SEED = 20
 #: Good ones, every ten minutes.
@@ -110,7 +111,7 @@ def aftermath(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aftermath]:
         checked_aws(lambda_endpoint_url=wire.endpoint_url) as aws,
     ):
         wire.lead_to(aws.endpoint_url)
-        cdk.bootstrap(aws)
+        cdk.prepare(aws)
         stack = deploy(
             aws,
             with_sample_consumer="true",

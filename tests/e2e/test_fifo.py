@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from demo.orders import Order
-from demo.stack import DeployedStack, Depths, deploy
+from demo.stack import DeployedStack, Depths
 from emulator import cdk
 from tests.e2e.checked_aws import checked_aws
+from tests.e2e.synthesized import deploy
 
 _MINUTE = 60.0
 #: Virtual minutes within which the DLQ is drained and the pill parked.
@@ -39,7 +40,7 @@ class Drained:
 @pytest.fixture(scope="module")
 def drained() -> Iterator[Drained]:
     with checked_aws() as aws:
-        cdk.bootstrap(aws)
+        cdk.prepare(aws)
         stack = deploy(
             aws,
             fifo="true",

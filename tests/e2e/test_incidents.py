@@ -11,12 +11,13 @@ from contextlib import ExitStack
 import pytest
 
 from demo.incidents import INCIDENTS, Practice, context_of, pages
-from demo.stack import DeployedStack, deploy
+from demo.stack import DeployedStack
 from demo.story import Stage
 from emulator import cdk
 from emulator.environments import ROOT
 from tests.e2e.checked_aws import checked_aws
 from tests.e2e.oncall_command import OnCall
+from tests.e2e.synthesized import deploy
 
 #: Virtual minutes within which what was done has helped.
 _PATIENCE = 120
@@ -37,7 +38,7 @@ def deployed() -> Iterator[Deployed]:
             key = tuple(sorted(context.items()))
             if key not in stacks:
                 aws = running.enter_context(checked_aws())
-                cdk.bootstrap(aws)
+                cdk.prepare(aws)
                 stacks[key] = deploy(aws, **context)
             return stacks[key]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from demo.stack import APP_DIR, DeployedStack
+from demo.stack import DeployedStack
 from emulator import cdk
 from emulator.environments import ACCOUNT, REGION
 from emulator.process import LocalAws
@@ -16,6 +16,7 @@ from smart_redriver.oncall.deployment.places import read_outputs
 from tests.e2e.checked_aws import checked_aws
 from tests.e2e.oncall_command import OnCall
 from tests.e2e.queue_pairs import make_pairs
+from tests.e2e.synthesized import deploy_all
 
 QUEUES = {"orders": "", "parcels": "shipping", "labels": "shipping"}
 
@@ -46,12 +47,12 @@ def toml(fields: dict[str, str]) -> str:
 @pytest.fixture(scope="module")
 def shop() -> Iterator[Shop]:
     with checked_aws() as aws:
-        cdk.bootstrap(aws)
+        cdk.prepare(aws)
         make_pairs(aws, *QUEUES)
         listed = aws.work_dir / "queues.toml"
         listed.write_text("\n".join(toml(entry(*one)) for one in QUEUES.items()))
         folder = aws.work_dir / "deployment"
-        outputs = read_outputs(cdk.deploy(aws, APP_DIR, {"queues": str(listed)}, folder))
+        outputs = read_outputs(deploy_all(aws, {"queues": str(listed)}, folder))
         first = {name.removeprefix("Orders"): value for name, value in outputs.items()}
         yield Shop(aws, outputs, OnCall(DeployedStack(aws, first)))
 

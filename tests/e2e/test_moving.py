@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from demo.stack import APP_DIR
 from emulator import cdk
 from emulator.environments import ACCOUNT, REGION
 from emulator.process import LocalAws
 from tests.e2e.checked_aws import checked_aws
 from tests.e2e.queue_pairs import make_pairs
+from tests.e2e.synthesized import deploy_all
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Account:
         listed = folder / "queues.toml"
         listed.write_text("\n".join(map(toml, entries)))
         given = {"queues": str(listed), "alarms": "all", **context}
-        cdk.deploy(self.aws, APP_DIR, given, folder)
+        deploy_all(self.aws, given, folder)
 
     def left(self) -> set[str]:
         """What an account has of the kinds that outlive their stack."""
@@ -60,7 +60,7 @@ def entry(queue: str, **more: str) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def account() -> Iterator[Account]:
     with checked_aws() as aws:
-        cdk.bootstrap(aws)
+        cdk.prepare(aws)
         make_pairs(aws, "orders", "mails")
         yield Account(aws)
 
@@ -111,7 +111,7 @@ def test_a_queue_is_renamed_and_moved_to_another_stack_and_back(account: Account
 
 def test_a_first_deployment_that_fails_leaves_nothing_and_its_retry_works() -> None:
     with checked_aws() as aws:
-        cdk.bootstrap(aws)
+        cdk.prepare(aws)
         make_pairs(aws, "orders")
         account = Account(aws)
         account.deploy(entry("orders"), retain="false")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from demo.stack import DeployedStack, deploy
+from demo.stack import DeployedStack
 from emulator import cdk
 from emulator.environments import ACCOUNT, REGION
 from smart_redriver.engine.aws import items
@@ -14,6 +14,7 @@ from smart_redriver.engine.model.breaker import force, new_circuit
 from smart_redriver.engine.model.circuit import State
 from tests.e2e.by_hand import DRESSED, ByHand
 from tests.e2e.checked_aws import checked_aws
+from tests.e2e.synthesized import deploy
 
 ALARM = "consumer-errors"
 
@@ -22,7 +23,7 @@ ALARM = "consumer-errors"
 def deployed() -> Iterator[DeployedStack]:
     """Nothing but what it hears invokes the function."""
     with checked_aws() as aws:
-        cdk.bootstrap(aws)
+        cdk.prepare(aws)
         arn = f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:{ALARM}"
         stack = deploy(aws, recovery_alarms=arn, downstream="payments")
         stack.stop_schedule()

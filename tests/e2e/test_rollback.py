@@ -106,7 +106,7 @@ def voyage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Voyage]:
     """An outage under this edition, the first edition while it lasts and when it is over, and this one again."""
     first = checked_out(tmp_path_factory.mktemp("first"))
     with checked_aws() as aws:
-        cdk.bootstrap(aws)
+        cdk.prepare(aws)
         voyage = Voyage(aws)
         voyage.deploy("this", APP_DIR)
         voyage.live("this", 15, poison=2)

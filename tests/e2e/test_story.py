@@ -2,13 +2,15 @@
 
 from datetime import datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 
 from demo.event_log import Event
-from demo.stack import DeployedStack
-from demo.story import LAST_CHANCE_SECONDS, Played
+from demo.stack import DeployedStack, deployment_of
+from demo.story import DEPLOYED_WITH, LAST_CHANCE_SECONDS, Played
 from demo.summary import Summary
 from smart_redriver.engine.config.settings import Settings
 from tests.e2e.by_hand import assert_intact
+from tests.e2e.synthesized import synthesize
 
 #: Its cause: the error, the consumer's own code that raised it, and what it says without the message's id.
 POISON = "PoisonMessageError in work.work: Message * is poison and can never succeed"
@@ -39,6 +41,19 @@ def test_the_stack_publishes_its_outputs_under_their_promised_names(stack: Deplo
     }
 
     assert promised <= set(stack.outputs)
+
+
+def test_what_other_tests_deploy_is_what_the_app_in_a_process_of_its_own_makes(
+    stack: DeployedStack, tmp_path: Path
+) -> None:
+    """Templates, with the hashes of the code, and what the command line is told of them."""
+    synthesize(tmp_path, DEPLOYED_WITH)
+
+    deployed = deployment_of(stack.aws) / "cdk.out"
+    files = [one.name for one in tmp_path.glob("*.json") if one.is_file()]
+    assert {"manifest.json", "SmartRedriver.template.json"} <= set(files)
+    for name in files:
+        assert (tmp_path / name).read_text() == (deployed / name).read_text(), name
 
 
 def test_every_order_is_processed_or_parked_and_none_is_lost(summary: Summary) -> None:

@@ -130,7 +130,7 @@ def _strict(aws: LocalAws) -> dict[str, str]:
 def account() -> Iterator[Account]:
     """Deployed, changed and destroyed, in the order of the steps' names."""
     with checked_aws() as aws:
-        cdk.bootstrap(aws)
+        cdk.prepare(aws)
         make_pairs(aws, "orders", "mails", "refunds")
         account = Account(aws)
         account.deploy("first", "orders", "mails", mode="dry_run")

@@ -176,3 +176,36 @@ def test_a_global_table_has_the_key_of_its_replica_from_its_creation_or_an_updat
     told = [key_after("create", keys[0]), key_after("update", keys[1]), key_after("update", None)]
 
     assert told == [*keys, None]
+
+
+def test_an_account_is_prepared_as_the_command_line_does_it(
+    aws: LocalAws, stack: dict[str, str]
+) -> None:
+    with LocalAws() as another:
+        cdk.prepare(another)
+
+        assert _of_the_cdk(another) == _of_the_cdk(aws)
+
+
+def _of_the_cdk(aws: LocalAws) -> dict[str, Any]:
+    """The parameters, the outputs and the resources of its stack, and what its roles may do."""
+    stacks, iam = aws.client("cloudformation"), aws.client("iam")
+    (told,) = stacks.describe_stacks(StackName="CDKToolkit")["Stacks"]
+    listed = stacks.describe_stack_resources(StackName="CDKToolkit")["StackResources"]
+    resources = {one["LogicalResourceId"]: one["PhysicalResourceId"] for one in listed}
+    roles = [one["PhysicalResourceId"] for one in listed if one["ResourceType"] == "AWS::IAM::Role"]
+    assert roles
+    return {
+        **{key: told[key] for key in ("Parameters", "Outputs")},
+        **resources,
+        **{role: _rights(iam, role) for role in roles},
+    }
+
+
+def _rights(iam: Any, role: str) -> list[Any]:
+    names = iam.list_role_policies(RoleName=role)["PolicyNames"]
+    return [
+        iam.get_role(RoleName=role)["Role"]["AssumeRolePolicyDocument"],
+        iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"],
+        [iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"] for name in names],
+    ]

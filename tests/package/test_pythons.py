@@ -33,8 +33,19 @@ def uv(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("extra", EXTRAS)
-@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
+#: The oldest and the newest with each extra, those in between with one: the rest is enumeration.
+VERSIONS = ["3.11", "3.12", "3.13", "3.14"]
+EACH = [(version, extra) for version in (VERSIONS[0], VERSIONS[-1]) for extra in EXTRAS]
+EACH += [(version, "oncall") for version in VERSIONS[1:-1]]
+REST = [
+    pytest.param(version, extra, marks=pytest.mark.enumeration)
+    for version in VERSIONS
+    for extra in EXTRAS
+    if (version, extra) not in EACH
+]
+
+
+@pytest.mark.parametrize(("version", "extra"), [*EACH, *REST])
 def test_the_wheel_works_on(version: str, extra: str, wheel: Path, tmp_path: Path) -> None:
     found = uv("python", "find", "--no-project", "--system", version)
     if found.returncode:

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from demo.orders import Order
-from demo.stack import APP_DIR, DeployedStack, Depths
+from demo.stack import DeployedStack, Depths
 from demo.story import Played, Snapshot
 from emulator import cdk
 from emulator.process import LocalAws
 from smart_redriver.oncall.deployment.places import read_outputs
+from tests.e2e.synthesized import deploy_all
 
 SHOP_DIR = Path(__file__).resolve().parent / "existing_app"
 
@@ -182,7 +183,7 @@ def deploy_redriver(aws: LocalAws, shop: Mapping[str, str], **context: str) -> d
     """Our app, with the shop's queues in a TOML file."""
     listed = aws.work_dir / "queues.toml"
     listed.write_text(QUEUE_LIST.format(**shop))
-    told = cdk.deploy(aws, APP_DIR, {"queues": str(listed), **context}, aws.work_dir / "redriver")
+    told = deploy_all(aws, {"queues": str(listed), **context}, aws.work_dir / "redriver")
     return read_outputs(told)
 
 

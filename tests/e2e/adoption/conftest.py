@@ -45,7 +45,7 @@ class Town:
 @pytest.fixture(scope="session")
 def town() -> Iterator[Town]:
     with checked_aws(enforce_iam=True) as aws:
-        cdk.bootstrap(aws)
+        cdk.prepare(aws)
         shop = deploy_shop(aws)
         redriver = deploy_redriver(aws, shop, last_chance_seconds="0")
         let_report(aws, shop, redriver, "Orders")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from demo.event_log import Event
-from demo.stack import APP_DIR, Depths
+from demo.stack import Depths
 from emulator import cdk
 from emulator.process import LocalAws
 from smart_redriver.oncall.deployment.places import read_outputs
@@ -24,6 +24,7 @@ from tests.e2e.origins.places import (
     queue_arn,
 )
 from tests.e2e.origins.redriver import FUNCTIONS, OriginStack, toml_of
+from tests.e2e.synthesized import deploy_all
 
 _MINUTE = 60.0
 _OUTAGE_MINUTES = 15
@@ -41,7 +42,7 @@ class World:
 
     def __init__(self, aws: LocalAws, endpoint: Endpoint) -> None:
         self.aws, self.endpoint = aws, endpoint
-        cdk.bootstrap(aws)
+        cdk.prepare(aws)
         self.places = Places(aws)
         self.subscriptions: dict[str, str] = {}
         entries = {**self._make_functions(), **self._make_the_others()}
@@ -108,7 +109,7 @@ class World:
         listed = self.aws.work_dir / "queues.toml"
         listed.write_text("\n".join(toml_of(name, targets) for name, targets in entries.items()))
         folder = self.aws.work_dir / "deployment"
-        told = cdk.deploy(self.aws, APP_DIR, {"queues": str(listed), **_SETTINGS}, folder)
+        told = deploy_all(self.aws, {"queues": str(listed), **_SETTINGS}, folder)
         return read_outputs(told)
 
     def _stack_of(self, name: str) -> OriginStack:

@@ -101,7 +101,7 @@ class World:
         migration = migration_of(server.place(DBNAME, **_OF_LIBRARY))
         for part in (migration.tables, migration.grants, migration.index):
             self.owner.execute(part)
-        cdk.bootstrap(aws)
+        cdk.prepare(aws)
         self.folder = aws.work_dir / "deployment"
         self.folder.mkdir()
         told = read_outputs(self._deploy())
