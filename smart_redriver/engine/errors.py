@@ -214,7 +214,7 @@ class CallFailed(RedriverError):  # noqa: N818 - reads as what happened, and is 
     """Raised when an AWS call gave no answer, or a denial, and the pass needs the answer.
 
     `call` is the operation ("ReceiveMessage"), `code` AWS's error code or botocore's exception name. `asked_for`: the
-    thing that it was about ("queue orders"), if that is known.
+    thing that it was about ("queue orders"), if known. `left`: letters that could not be put back after it.
     """
 
     def __init__(self, call: str, code: str, detail: str = "") -> None:
@@ -222,6 +222,7 @@ class CallFailed(RedriverError):  # noqa: N818 - reads as what happened, and is 
         self.code = code
         self.detail = detail
         self.asked_for = ""
+        self.left: Sequence[EntryFault] = ()
         super().__init__(f"{call}: {code}: {detail}")
 
     @property

@@ -13,6 +13,7 @@ from fakes.faults import (
     from_call,
     hand_out_twice,
     lose_answer,
+    nth,
     on,
     refuse,
 )
@@ -169,3 +170,19 @@ def test_a_letter_near_expiry_that_aws_failed_for_a_moment_is_renewed_by_the_nex
     assert report is not None
     assert report.circuit_before == "OPEN"
     assert (report.renewed, report.parked) == (1, {})
+
+
+def test_a_call_that_fails_while_letters_are_put_back_after_another_failure_is_told_too() -> None:
+    """The second receive of a round has no answer, and the letters of the first can't be made visible."""
+    denied = refuse(refusal("ChangeMessageVisibilityBatch", "AccessDenied"))
+    no_second_receive = nth("ReceiveMessage", 1, refuse(refusal("ReceiveMessage", "Throttling")))
+    scene = more_than_a_round()
+
+    _, report = scene.run_pass(
+        lambda call: denied if call.operation == LAST_CALLS[0] else no_second_receive(call)
+    )
+
+    assert report is not None
+    assert report.faults["ReceiveMessage:Throttling"] == 1
+    assert report.faults["ChangeMessageVisibilityBatch:AccessDenied"] == 10
+    assert not scene.complaints()

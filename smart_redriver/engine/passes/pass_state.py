@@ -146,6 +146,8 @@ class PassState:
         """Note a call that failed, and log it."""
         self.faults.append(failed)
         self.tools.tell_failed(failed)
+        if failed.left:
+            self.did(Effects(faults=[*failed.left]))
 
 
 #: Letters that can't be delayed go a minute's worth at a time, as there is one pass a minute.

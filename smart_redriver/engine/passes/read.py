@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import groupby
@@ -64,9 +63,9 @@ def read_letters(
         # SQS sometimes hands a letter out twice; the later receipt handle is the one that deletes it.
         once = {letter.message_id: letter for letter in letters}
         cases = recognise(list(once.values()), ledger)
-    except CallFailed:
-        with suppress(CallFailed):  # else they come back later by themselves
-            queue.hide((letter, timedelta()) for letter in letters)
+    except CallFailed as failed:
+        # Those that can't be put back come back later by themselves.
+        failed.left = queue.hide((letter, timedelta()) for letter in letters)
         raise
     if views:
         cases = [replace(one, group_view=views[one.letter.group_id]) for one in cases]
