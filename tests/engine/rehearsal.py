@@ -79,7 +79,8 @@ def compared(report: Report) -> dict[str, Any]:
         held.pop("CAUSE", None)
     has_rate = any(circuit["letters_per_second"] for circuit in report.circuits)
     if has_rate and report.examined < report.depth:  # type: ignore[operator]
-        del values["returned"]  # of letters that came back it meets some, too
+        del values["returned"]  # of letters that came back it meets some, too,
+        held.pop("AWAITING_VERDICT", None)  # and of these, some whose batch is not judged yet
     if len(report.circuits) > 1 or has_rate:
         values.pop("examined", None)
         held.pop("NO_PERMIT", None)

@@ -297,7 +297,7 @@ class Scene:
                 "generation": 2,
                 "window": 20,
                 "changed_at": self.now - hours(2),
-                "judged": (self._judged_earlier(),),
+                "judged": (self.judged_earlier(),),
                 **changes,
             },
         )
@@ -316,7 +316,8 @@ class Scene:
             size=size,
         )
 
-    def _judged_earlier(self) -> Judged:
+    def judged_earlier(self, *, returned: int = 0) -> Judged:
+        """The batch that `EARLIER_BATCH` names."""
         return Judged(
             id=EARLIER_BATCH,
             generation=2,
@@ -324,6 +325,7 @@ class Scene:
             is_strike=True,
             sent_at=self.now - hours(3),
             size=20,
+            returned=returned,
         )
 
     def _metadata_of(self, body: str, queue: str, *, count: int, batch: int) -> RedriveMetadata:

@@ -295,6 +295,18 @@ def more_than_a_round() -> Scene:
     return scene
 
 
+def suspects_beside_controls() -> Scene:
+    """More suspects than the window lets through go with some of the last good letters."""
+    scene = a_scene()
+    for n in range(30):
+        scene.post_returning(f"one strike-{n}", strikes=1, count=2, batch=EARLIER_BATCH)
+    scene.post_fresh(6)
+    scene.bury()
+    scene.world.clock.advance(1800)
+    scene.set_circuit(window=8, judged=(scene.judged_earlier(returned=19),))
+    return scene
+
+
 def three_of_each() -> Scene:
     """Every batch call of the pass has three entries."""
     scene = a_scene(LONG_BACKOFF)
@@ -404,6 +416,7 @@ SCENES: tuple[Callable[[], Scene], ...] = (
     letters_to_park,
     letters_to_hold,
     suspects_waiting_for_their_last_chance,
+    suspects_beside_controls,
     letters_without_room_for_metadata,
     a_strangers_copy,
     copies_left_behind,

@@ -41,6 +41,7 @@ SHOWN = {
     ),
     "letters_to_hold": Shows(redriven=3, held={"AWAITING_VERDICT": 1, "BACKOFF": 1}),
     "suspects_waiting_for_their_last_chance": Shows(redriven=1, held={"LAST_CHANCE": 3}),
+    "suspects_beside_controls": Shows(redriven=19, held={"CONTROL": 17}),
     "letters_without_room_for_metadata": Shows(
         redriven=2, parked={"MAX_ATTEMPTS": 1}, verdicts=("SUCCESS",)
     ),

@@ -173,6 +173,25 @@ def test_a_mixture_of_a_few_letters_narrows_no_window_and_still_widens_the_small
     assert few(a_circuit(window=40, rate=A_RATE)).window == SETTINGS.initial_window
 
 
+def test_suspects_of_a_mixture_narrow_no_window() -> None:
+    """They were expected to fail, and five others say little."""
+    few_others = judging(
+        lambda batch: replace(three_in_four_failed(batch), succeeded=1, failed=4),
+        size=40,
+        suspects=35,
+    )
+
+    assert few_others(a_circuit(window=40)).window == 40
+
+
+def test_suspects_of_a_success_widen_no_window() -> None:
+    two_others = judging(
+        lambda batch: replace(all_succeeded(batch), succeeded=2), size=40, suspects=38
+    )
+
+    assert two_others(a_circuit(window=40)).window == 40 + (GROWTH_WHERE_SHOWN - 1) * 2
+
+
 def test_failure_halves_the_window_down_to_one_letter() -> None:
     patient = replace(SETTINGS, failure_threshold=100)
     circuit, windows = a_circuit(window=9), []

@@ -1,5 +1,6 @@
 """Which letters stay as controls, to be compared with suspects, and where a flapping consumer's letters are spread."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -49,14 +50,14 @@ def controls(
     circuit: Circuit = AMONG_SUSPECTS,
     permit: Permit = WINDOW,
     *,
-    is_end: bool = True,
+    beyond: float = 0,
     awaits_suspects: bool = False,
     is_quiet: bool = False,
 ) -> list[str]:
     one = Admission(
         circuit, permit, UNLIMITED, NOW, awaits_suspects=awaits_suspects, is_quiet=is_quiet
     )
-    decided = one.decide(cases, [0.0] * len(cases), circuit, TERMS, NOW, is_end=is_end)
+    decided = one.decide(cases, [0.0] * len(cases), circuit, TERMS, NOW, beyond=beyond)
     held = {case.message_id: decision for case, decision in decided if isinstance(decision, Hold)}
     return [name for name, hold in held.items() if hold.reason is HoldReason.CONTROL]
 
@@ -107,13 +108,13 @@ def test_on_a_quiet_queue_suspects_of_the_rounds_before_count_too() -> None:
     one = Admission(few_fail, WINDOW, UNLIMITED, NOW, awaits_suspects=False, is_quiet=True)
     suspects = [a_suspect() for _ in range(20)]
 
-    def held(cases: Sequence[Case], *, is_end: bool) -> int:
+    def held(cases: Sequence[Case], *, beyond: float) -> int:
         rolls = [0.0] * len(cases)
-        decided = one.decide(cases, rolls, few_fail, TERMS, NOW, is_end=is_end)
+        decided = one.decide(cases, rolls, few_fail, TERMS, NOW, beyond=beyond)
         return sum(isinstance(what, Hold) for _, what in decided)
 
-    assert held(suspects, is_end=False) == 0
-    assert held(unblemished(40), is_end=True) == 13
+    assert held(suspects, beyond=math.inf) == 0
+    assert held(unblemished(40), beyond=0) == 13
 
 
 def test_on_a_quiet_queue_the_larger_half_of_them_goes_first() -> None:
@@ -121,6 +122,66 @@ def test_on_a_quiet_queue_the_larger_half_of_them_goes_first() -> None:
     twelve = unblemished(12)
 
     assert controls(twelve, many_fail, is_quiet=True) == [one.message_id for one in twelve[-5:]]
+
+
+MANY_FAIL = replace(AMONG_SUSPECTS, fared=Fared(failed=50, succeeded=50))
+
+
+def in_rounds(
+    *rounds: tuple[Sequence[Case], float], circuit: Circuit = MANY_FAIL, room: int = 1_000
+) -> list[list[str]]:
+    """The names of the letters that go in each round of one pass on a quiet queue."""
+    permit = Permit(limit=room, reason="window")
+    one = Admission(circuit, permit, UNLIMITED, NOW, awaits_suspects=False, is_quiet=True)
+    return [
+        [
+            case.message_id
+            for case, what in one.decide(
+                cases, [0.0] * len(cases), circuit, TERMS, NOW, beyond=beyond
+            )
+            if isinstance(what, Redrive)
+        ]
+        for cases, beyond in rounds
+    ]
+
+
+def some_suspects(count: int) -> list[Case]:
+    return [
+        replace(one, letter=replace(one.letter, message_id=f"suspect-{n}"))
+        for n, one in enumerate(a_suspect() for _ in range(count))
+    ]
+
+
+def test_on_a_quiet_queue_they_stay_from_the_first_round_of_a_pass_that_may_reach_the_end() -> None:
+    """By the last round, all letters without strikes would be gone."""
+    first, last = in_rounds((unblemished(100), 1.0), (some_suspects(100), 0.0))
+
+    assert len(first) == 100 - 11
+    assert last == []
+
+
+def test_on_a_quiet_queue_nobody_stays_while_more_wait_than_may_go() -> None:
+    assert len(*in_rounds((unblemished(100), 10.0), room=1_000)) == 100
+
+
+def test_all_suspects_go_beside_the_controls_whatever_the_window() -> None:
+    """They are expected to fail, and no letter is left to compare the next ones with."""
+    (went,) = in_rounds(([*some_suspects(50), *unblemished(12)], 0.0), room=20)
+
+    assert len(went) == 50 + 7
+
+
+def test_suspects_wait_for_a_round_with_controls() -> None:
+    suspects = some_suspects(20)
+
+    first, second = in_rounds((suspects[:10], 2.0), ([*suspects[10:], *unblemished(8)], 0.0))
+
+    assert first == []
+    assert len(second) == 10 + 4
+
+
+def test_suspects_alone_go_where_no_letter_is_left_to_compare_them_with() -> None:
+    assert len(*in_rounds((some_suspects(20), 0.0), room=5)) == 5
 
 
 def test_on_a_quiet_queue_they_stay_even_where_there_is_no_room_for_all_suspects() -> None:
@@ -132,7 +193,7 @@ def test_on_a_quiet_queue_they_stay_even_where_there_is_no_room_for_all_suspects
 
 
 def test_nobody_stays_while_the_dlq_shows_more_letters_to_come() -> None:
-    assert controls(ENOUGH, is_end=False) == []
+    assert controls(ENOUGH, beyond=math.inf) == []
 
 
 def test_nobody_stays_where_the_permit_holds_some_back_anyway() -> None:
@@ -241,7 +302,7 @@ def test_letters_that_are_followed_in_their_group_are_no_last_ones(
         held,
         alone,
         NOW,
-        is_end=True,
+        beyond=0,
     )
 
     holds = {case.message_id: what for case, what in decided if isinstance(what, Hold)}
@@ -286,14 +347,14 @@ HIDDEN = a_return(strikes=1, last_redrive=ago(seconds=TERMS.time_to_fail.total_s
 
 def decided(cases: Sequence[Case], circuit: Circuit = CALM) -> Admission:
     one = Admission(circuit, WINDOW, UNLIMITED, NOW, awaits_suspects=False)
-    one.decide(cases, [0.0] * len(cases), circuit, UNDELAYED, NOW, is_end=True)
+    one.decide(cases, [0.0] * len(cases), circuit, UNDELAYED, NOW, beyond=0)
     return one
 
 
 def test_controls_wait_for_suspects_that_are_hidden_as_nobody_can_delay_them() -> None:
     one = Admission(a_circuit(), WINDOW, UNLIMITED, NOW, awaits_suspects=False)
 
-    went = one.decide([HIDDEN, *FEW], [0.0] * 8, a_circuit(), UNDELAYED, NOW, is_end=True)
+    went = one.decide([HIDDEN, *FEW], [0.0] * 8, a_circuit(), UNDELAYED, NOW, beyond=0)
 
     held = [(case.message_id, what.reason) for case, what in went if isinstance(what, Hold)]
     assert held == [
@@ -329,7 +390,7 @@ def test_where_sqs_delays_suspects_or_keeps_them_in_order_nobody_waits_for_them(
     """They are on their way, or hidden only until SQS can delay them; in a group nobody goes beside them."""
     one = Admission(a_circuit(), WINDOW, UNLIMITED, NOW, awaits_suspects=False)
 
-    one.decide([hidden_for(seconds), *FEW], [0.0] * 8, a_circuit(), terms, NOW, is_end=True)
+    one.decide([hidden_for(seconds), *FEW], [0.0] * 8, a_circuit(), terms, NOW, beyond=0)
 
     assert one.suspects_until is None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -153,14 +154,16 @@ def test_beside_live_messages_letters_are_compared_with_these(live: int, compare
 
 
 @pytest.mark.parametrize(
-    ("context", "has_letters", "wants"),
+    ("context", "letters", "visible", "wants"),
     [
-        (a_lane(), True, False),
-        (a_lane(pending=(a_batch(),)), False, True),
-        (a_lane(state=State.OPEN), True, True),
-        (a_lane(state=State.OPEN), False, False),
-        (a_lane(state=State.HALF_OPEN), True, False),
-        (a_lane(pending=(a_batch(),), is_paused=True), True, False),
+        (a_lane(), 1, 1, False),
+        (a_lane(pending=(a_batch(),)), 0, 0, True),
+        (a_lane(state=State.OPEN), 1, 0, True),
+        (a_lane(state=State.OPEN), 0, 0, False),
+        (a_lane(state=State.HALF_OPEN), 1, 1, False),
+        (a_lane(None, **SUSPECTS), 1, 1, True),
+        (a_lane(None, **SUSPECTS), 1, 0, False),
+        (a_lane(pending=(a_batch(),), is_paused=True), 1, 1, False),
     ],
     ids=[
         "nothing is out",
@@ -168,13 +171,15 @@ def test_beside_live_messages_letters_are_compared_with_these(live: int, compare
         "live messages may bring the canary forward",
         "there is nothing to send as a canary",
         "the canary has not gone yet",
+        "live messages may say whether suspects are poison",
+        "the suspects are hidden",
         "a person paused the queue",
     ],
 )
 def test_the_metrics_are_read_only_where_they_can_move_anything(
-    context: SourceContext, has_letters: bool, wants: bool
+    context: SourceContext, letters: int, visible: int, wants: bool
 ) -> None:
-    assert context.wants_metrics(has_letters=has_letters) is wants
+    assert context.wants_metrics(letters=letters, visible=visible) is wants
 
 
 @pytest.mark.parametrize(
@@ -350,6 +355,21 @@ def test_who_lost_the_race_to_announce_it_anew_leaves_that_of_the_winner_alone()
     assert context.after_sending(theirs, ahead(seconds=11)).pending == theirs.pending
 
 
+def test_suspects_that_go_beside_controls_are_announced_beyond_the_window() -> None:
+    context = a_lane(QueueMetrics(()), **SUSPECTS | {"window": 10})
+    context.open_gate(NOW)
+    suspects = [a_return(strikes=1, last_redrive=ago(hours=1)) for _ in range(30)]
+    good = [Case(letter=a_letter(message_id=f"m{n}", sent_at=ago(hours=2))) for n in range(4)]
+
+    sizes = []
+    for letters in ([*suspects[:20], *good], suspects[20:]):
+        context.decide(letters, [0.0] * len(letters), TERMS, NOW, beyond=0)
+        context.destination(NOW, ahead(minutes=4), context.keeper.save)
+        sizes.append(context.circuit.pending[0].size)
+
+    assert sizes == [10 + 20, 10 + 30]
+
+
 def test_no_more_letters_are_announced_than_the_rate_lets_through() -> None:
     """A pass that dies leaves as many unknown ones, which would keep a failure from being one."""
     context = a_lane(window=500, rate=PACED)
@@ -449,7 +469,7 @@ def test_a_look_follows_soon_where_letters_wait_for_the_rate_alone(
     letters = [a_case(message_id=f"letter-{n}") for n in range(90)]
     terms = replace(TERMS, ahead=context.ahead or timedelta(minutes=15))
 
-    context.decide(letters, [0.0] * len(letters), terms, NOW, is_end=False)
+    context.decide(letters, [0.0] * len(letters), terms, NOW, beyond=math.inf)
 
     assert context.looks_again_after() == again
 
@@ -709,7 +729,7 @@ def test_no_witness_is_asked_where_the_source_answers_itself() -> None:
     context = a_lane(state=State.OPEN, pending=(a_batch(),))
     context.source.settles_at_once = True  # type: ignore[misc]
 
-    assert not context.wants_metrics(has_letters=True)
+    assert not context.wants_metrics(letters=1, visible=1)
 
 
 # Whom it waits for.
@@ -739,7 +759,7 @@ def test_first_suspects_are_waited_for_where_a_success_did_not_wait_for_all_of_i
     letters = [Case(letter=a_letter(message_id=f"m{n}")) for n in range(CONTROLS_AMONG)]
 
     context.open_gate(NOW)
-    decided = context.decide(letters, [0.0] * len(letters), TERMS, NOW, is_end=True)
+    decided = context.decide(letters, [0.0] * len(letters), TERMS, NOW, beyond=0)
 
     held = [what for _, what in decided if isinstance(what, Hold)]
     assert bool(held) is awaits

@@ -61,6 +61,7 @@ from tests.unit.situations import (
 #: Hours of backoff, as no default allows.
 SLOW = Settings(base_delay_seconds=900, max_delay_seconds=43_200)
 SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
 LAST_CHANCE = timedelta(seconds=SETTINGS.last_chance_seconds)
 GIVE_UP = timedelta(seconds=SETTINGS.give_up_seconds)
 AWAITED = a_circuit(pending=(a_batch(id=7, due_at=ahead(minutes=3)),))
@@ -247,6 +248,14 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
     "a last chance within SQS's reach is sent with what remains": (
         Situation(case=a_return(strikes=ONE_SHORT, first_strike=ahead(minutes=10) - LAST_CHANCE)),
         redrive(600, strikes=ONE_SHORT),
+    ),
+    "no try shortly before it puts it off": (
+        Situation(
+            case=a_return(
+                strikes=ONE_SHORT, first_strike=NOW + BETWEEN_TRIES + MINUTE - LAST_CHANCE
+            )
+        ),
+        patiently(ONE_SHORT, BETWEEN_TRIES + MINUTE),
     ),
     "a last chance that has come waits for no more than its backoff": (
         Situation(case=a_return(strikes=ONE_SHORT, first_strike=NOW - LAST_CHANCE)),

@@ -421,3 +421,14 @@ def test_the_evidence_decides_the_verdict(case: Case, verdict: Verdict | None) -
 @pytest.mark.parametrize("case", JUST_CASES, ids=CASES.keys())
 def test_the_same_evidence_gets_the_same_judgement(case: Case) -> None:
     assert case.judge() == case.judge()
+
+
+@pytest.mark.parametrize("others_are_expected", [True, False])
+def test_returns_from_a_mixture_are_strikes_where_no_producer_sends(
+    others_are_expected: bool,
+) -> None:
+    """What else the consumer met there were letters of earlier batches, beside which they can't be compared again."""
+    live = Live(met=4, is_expected=others_are_expected)
+    mixture = Case(evidence=replace(shown(1, failed=3), live=live))
+
+    assert mixture.judge().is_strike is not others_are_expected

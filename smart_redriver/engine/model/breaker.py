@@ -160,13 +160,15 @@ def _after_mixture(
 ) -> Circuit:
     """A mixture is no failure, but it calms nothing either: a failure after it is no sign of a flapping consumer.
 
-    A batch smaller than the initial window narrows no window: one good letter beside a poison pill is a mixture, too.
-    At a rate, small batches are the rule, and their failures may show that the rate is too high.
+    A batch whose letters without strikes fit the initial window narrows no window: one good letter beside poison is a
+    mixture, too. At a rate, small batches are the rule, and their failures may show that the rate is too high.
     """
     shown = max(judgement.shown_window, settings.initial_window)
+    is_small = batch.unblemished <= settings.initial_window and circuit.rate is None
     if not _has_used(circuit, batch):
-        is_small = batch.size < settings.initial_window and circuit.rate is None
         shown = circuit.window if is_small else min(circuit.window, shown)
+    elif is_small:
+        shown = max(circuit.window, shown)
     return replace(circuit, failure_count=0, window=min(shown, settings.max_window))
 
 
@@ -189,7 +191,7 @@ def _grown(
     is_shown = judgement.growth >= GROWTH_WHERE_SHOWN
     if is_shown and circuit.rate is not None:
         return settings.max_window
-    grown = circuit.window + (judgement.growth - 1) * batch.size
+    grown = circuit.window + (judgement.growth - 1) * batch.unblemished
     if is_shown:
         return grown
     return max(circuit.window, min(grown, vouched * FAILURES_PER_LIVE_SUCCESS))

@@ -62,6 +62,11 @@ class Live:
     per_minute: float = 0.0
     is_expected: bool = False
 
+    @property
+    def is_none(self) -> bool:
+        """Whether the consumer met none. Where producers send nothing, it met letters of earlier batches."""
+        return not (self.met and self.is_expected)
+
     def vouches_for(self, failed: int, failure_rate: float) -> bool:
         """Whether the consumer is well although `failed` letters came back: too few failed beside them."""
         return self.succeeded >= _enough(failed) and (

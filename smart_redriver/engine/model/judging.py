@@ -143,7 +143,7 @@ def _unless_by_chance(
 
     Letters with unknown outcomes may have succeeded. If there are live messages, they decide instead.
     """
-    is_quiet = circuit.was_up and not evidence.live.met
+    is_quiet = circuit.was_up and evidence.live.is_none
     # If the consumer flaps, the mixture comes from its phases, and a failure is the end of one.
     may_be_chance = is_quiet and not is_flapping(circuit)
     if not may_be_chance or not is_mixed(circuit, batch.sent_at, settings):

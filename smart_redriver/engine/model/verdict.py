@@ -132,7 +132,7 @@ def _shown_success(batch: Batch, evidence: Evidence, settings: Settings) -> Judg
     return Judgement(
         verdict=Verdict.SUCCESS,
         reason=f"{succeeded} of {batch.size} succeeded",
-        is_strike=is_clear or not evidence.live.met,
+        is_strike=is_clear or evidence.live.is_none,
         is_clear=is_clear,
         # More letters must return than this verdict counted as failed: the evidence it rests on can't overturn it.
         overturned_at=max(math.ceil(settings.failure_rate * weight), worst + 1),
@@ -182,7 +182,7 @@ def _mixture(
     return Judgement(
         verdict=Verdict.SUCCESS,
         reason=f"{failed} of {batch.size} returned, but {succeeded} messages succeeded",
-        is_strike=not evidence.live.met,
+        is_strike=evidence.live.is_none,
         shown_window=GROWTH_WHERE_SHOWN * succeeded,
     )
 

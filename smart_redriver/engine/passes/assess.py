@@ -34,7 +34,7 @@ BEFORE = LIVE_LOOKBACK + timedelta(minutes=2)
 
 def read_queue_metrics(state: PassState, context: SourceContext, now: datetime) -> None:
     """Read the source's metrics if they can change anything; without them a verdict takes longer."""
-    if not context.wants_metrics(has_letters=state.dlq.depth > 0):
+    if not context.wants_metrics(letters=state.dlq.depth, visible=state.dlq.visible):
         return
     circuit = context.circuit
     since = circuit.failed_at if circuit.left_failing and circuit.failed_at else now

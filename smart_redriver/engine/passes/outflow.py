@@ -263,11 +263,12 @@ class Outflow:
         state = self._state
         decided: list[tuple[Case, Decision]] = []
         # Too few letters to compare suspects with are as good as none: controls are chosen before those are received.
-        is_end = self._is_end or self._examined + len(cases) + CONTROLS_AMONG > state.dlq.visible
+        unseen = 0 if self._is_end else state.dlq.visible - self._examined - len(cases)
+        beyond = unseen / max(1, len(cases)) if unseen >= CONTROLS_AMONG else 0.0
         for context, some in state.by_context(cases):
             rolls = [state.tools.rng.random() for _ in some]
             terms = state.terms(context)
-            of_context = context.decide(some, rolls, terms, now, is_end=is_end)
+            of_context = context.decide(some, rolls, terms, now, beyond=beyond)
             for case, what in of_context:
                 state.saw_letter(case, what, now)
                 if isinstance(what, Hold):

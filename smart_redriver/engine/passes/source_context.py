@@ -110,6 +110,7 @@ class SourceContext:
     ahead: timedelta | None = None
     _gate: CauseGate | None = None
     _batch: Batch | None = None
+    _announced: int = 0
     _begun: Batch | None = None
     _sendings: list[Sending] = field(default_factory=list)
     _late: Returns = field(default_factory=Counter)
@@ -166,14 +167,16 @@ class SourceContext:
             (one.sent_at, one.tried_by, one.size) for one in self.circuit.pending if one.is_complete
         ]
 
-    def wants_metrics(self, *, has_letters: bool) -> bool:
-        """Whether the source's metrics can change anything."""
+    def wants_metrics(self, *, letters: int, visible: int) -> bool:
+        """Whether the source's metrics can change anything. Args: the letters in the DLQ, and those that may be due."""
         if self.is_paused or self.source.settles_at_once:
             return False
         if self.circuit.pending or self.circuit.left_failing:
             return True
+        if visible and self.circuit.has_suspects:
+            return True  # they say whether suspects can be compared with live messages
         is_open = self.circuit.state is State.OPEN
-        return has_letters and (is_open or self.counted_since() is not None)
+        return letters > 0 and (is_open or self.counted_since() is not None)
 
     def may_have_returns(self, now: datetime) -> bool:
         """Whether letters that were sent can be in the DLQ again, and not all of them are known yet."""
@@ -488,11 +491,11 @@ class SourceContext:
         terms: Terms,
         now: datetime,
         *,
-        is_end: bool,
+        beyond: float,
     ) -> list[tuple[Case, Decision]]:
-        """Decide about letters of this queue; `is_end`: the DLQ shows no more of them."""
+        """Decide about letters of this queue; `beyond`: see `Admission.decide`."""
         assert self.admission is not None  # noqa: S101
-        return self.admission.decide(cases, rolls, self.circuit, terms, now, is_end=is_end)
+        return self.admission.decide(cases, rolls, self.circuit, terms, now, beyond=beyond)
 
     def destination(
         self, now: datetime, latest: datetime, save: Callable[[Circuit], None]
@@ -504,18 +507,29 @@ class SourceContext:
             save: writes the circuit, or in a dry run only goes on with it.
 
         """
+        beside_controls = self.admission.beside_controls if self.admission is not None else 0
+        most = self.permit.limit + beside_controls
         if self._batch is None:
             due_at = latest + self.source.longest_delay + self._time_to_count()
             self._begun = self._batch_of_this_minute(now)
             circuit, self._batch = breaker.register_batch(
-                self.circuit, self.permit, now, due_at=due_at, begun=self._begun
+                self.circuit,
+                replace(self.permit, limit=most),
+                now,
+                due_at=due_at,
+                begun=self._begun,
             )
+            self._announced = most
             try:
                 save(circuit)
             except LostRace:
                 # The winner's batch may have the same id and moment.
                 self._batch = self._begun = None
                 raise
+        elif most > self._announced:
+            self._batch = replace(self._batch, size=self._batch.size + most - self._announced)
+            self._announced = most
+            save(self.circuit.with_batch(self._batch))
         return Destination(
             source=self.source,
             facts=self.known_facts,

@@ -79,6 +79,10 @@ class Admission:
         self._is_quiet = is_quiet
         self._has_met_suspects = awaits_suspects
         self._suspects = 0
+        self._controls_held = 0
+        self._have_company = False
+        #: Suspects that go beside controls and take no room.
+        self.beside_controls = 0
         #: When the last suspect seen becomes visible that is hidden because its send can't be delayed.
         self.suspects_until = circuit.suspects_until
         self._look_ahead = LookAhead(circuit, now)
@@ -114,9 +118,9 @@ class Admission:
         terms: Terms,
         now: datetime,
         *,
-        is_end: bool = False,
+        beyond: float = math.inf,
     ) -> list[tuple[Case, Decision]]:
-        """Decide about each letter, with one roll for each. `is_end`: the DLQ shows no further letters.
+        """Decide about each letter, with one roll for each. `beyond`: for each, so many in the DLQ are not in hand yet.
 
         Letters near their expiry go first, then letters without strikes, oldest first, because a suspect proves little.
         A trial takes the least redriven letter, and a suspect two redrives later: if it always took the same letter,
@@ -139,10 +143,11 @@ class Admission:
             decided += [(case, _awaiting(case, what.strikes, terms, now)) for case, what in waiting]
         in_no_hurry = [one for one in due if not one[1].is_expiring]
         self._suspects += sum(not what.is_unblemished for _, what in in_no_hurry)
-        is_last = is_end and not _are_followed(due, decided)
+        if _are_followed(due, decided):
+            beyond = math.inf
         self._note_held_back(decided, terms, now)
         self._note_suspects([case for case, _ in in_no_hurry], circuit)
-        controls = self._controls(in_no_hurry, circuit, terms, now, is_end=is_last)
+        controls = self._controls(in_no_hurry, circuit, terms, now, beyond)
         for (case, decision), roll in zip(due, rolls, strict=False):
             what: Decision
             if case.message_id in controls:
@@ -221,8 +226,7 @@ class Admission:
         circuit: Circuit,
         terms: Terms,
         now: datetime,
-        *,
-        is_end: bool,
+        beyond: float,
     ) -> set[str]:
         """If there are suspects, the last few letters without strikes stay until the batch's verdict.
 
@@ -231,33 +235,45 @@ class Admission:
         of the controls then stay once more, because letters that become suspects only now must be compared, too. If a
         message takes long to fail, letters that are still being tried may be the first suspects.
         """
-        if not self._wants_controls(due, is_end=is_end):
+        if not self._wants_controls(due, beyond):
             return set()
         unblemished = [case for case, decision in due if decision.is_unblemished]
         unblemished.sort(key=attrgetter("redrives"), reverse=True)
         controls = CONTROLS
         if self._is_quiet:
             controls = _enough_controls(circuit, self._suspects)
-        is_few = len(unblemished) < CONTROLS_AMONG - CONTROLS + controls
-        if is_few and not self._stay_for_verdict(unblemished, circuit):
-            return _later_controls(unblemished, controls // 2)
+        # As many of those not in hand yet are likely to have no strikes.
+        in_all = len(unblemished) * (1 + beyond) + self._controls_held
+        is_few = in_all < CONTROLS_AMONG - CONTROLS + controls
         suspects = {
             case.message_id
             for case, decision in due
             if not decision.is_unblemished and now < failed_at(case, terms, now) + CONTROLS_PATIENCE
         }
-        return suspects | {case.message_id for case in unblemished[-controls:]}
+        # They stay for a verdict that is still to come.
+        if is_few and not (in_all and (circuit.pending or self._awaits_suspects)):
+            kept = _later_controls(unblemished, controls // 2)
+            return kept | suspects if self._lack_company(unblemished, kept, beyond) else kept
+        stay = max(0, controls - self._controls_held)
+        kept = {case.message_id for case in unblemished[max(0, len(unblemished) - stay) :]}
+        self._controls_held += len(kept)
+        return suspects | kept
 
-    def _stay_for_verdict(self, unblemished: Sequence[Case], circuit: Circuit) -> bool:
-        """Whether there are controls, and the verdict that they wait for is still to come."""
-        return bool(unblemished) and (bool(circuit.pending) or self._awaits_suspects)
+    def _lack_company(self, unblemished: Sequence[Case], kept: set[str], beyond: float) -> bool:
+        """Whether suspects of a quiet queue have to wait for another round, as this one has no control beside them."""
+        self._have_company |= self._is_quiet and len(kept) < len(unblemished)
+        are_more = beyond > 0 or self._controls_held > 0
+        return self._is_quiet and are_more and not self._have_company
 
-    def _wants_controls(self, due: Sequence[tuple[Case, Redrive]], *, is_end: bool) -> bool:
+    def _wants_controls(self, due: Sequence[tuple[Case, Redrive]], beyond: float) -> bool:
         """Whether there are suspects, and these are the last letters."""
+        if self._is_trial or not self._has_met_suspects:
+            return False
+        if not self._is_quiet:
+            return not beyond and len(due) < self.room
         # If no other messages succeed, the letters to compare with must not all go before the suspects.
-        waiting = [one for one in due if one[1].is_unblemished] if self._is_quiet else due
-        is_last = is_end and len(waiting) < self.room
-        return is_last and self._has_met_suspects and not self._is_trial
+        waiting = sum(what.is_unblemished for _, what in due)
+        return self._controls_held > 0 or waiting * (1 + beyond) < self.room
 
     def _order(self, case: Case, decision: Redrive) -> tuple[bool, int, bool, timedelta, datetime]:
         is_suspect = not decision.is_unblemished
@@ -278,12 +294,17 @@ class Admission:
         is_at_once = self._is_trial or not can_delay
         wanted = timedelta() if is_at_once else self._spread_out(decision, terms, roll)
         ahead = min(wanted + terms.ahead, terms.longest_delay or terms.ahead)
-        slot = self._pacer.slot(wanted, now, ahead) if self.room > 0 else None
+        # All suspects go beside the same controls: they are expected to fail, so the window isn't for them.
+        is_free = self._have_company and not decision.is_unblemished
+        slot = self._pacer.slot(wanted, now, ahead) if self.room > 0 or is_free else None
         if slot is None:
             self._is_rated |= self.room > 0
             self.room = 0
             return hold_unless_expiring(case, decision.strikes, HoldReason.NO_PERMIT, terms, now)
-        self.room -= 1
+        if is_free:
+            self.beside_controls += 1
+        else:
+            self.room -= 1
         self._nearly_convicted += self._is_nearly_convicted(decision)
         return replace(decision, delay=slot) if can_delay else decision
 

@@ -227,9 +227,11 @@ def _earliest(
     ):
         last_chance = _last_chance(now, circuit, settings)
         chance = ((entry.first_strike if entry else None) or now) + last_chance
-        patient = failed_at(case, terms, now) + _pause_between_tries(case, circuit, settings)
+        pause = _pause_between_tries(case, circuit, settings)
+        patient = failed_at(case, terms, now) + pause
         if chance > not_before:
-            patient = min(chance, patient)
+            # A try shortly before its last chance would only put that off.
+            patient = chance if chance < patient + pause / 2 else patient
         elif case.last_try is None or case.last_try < chance:
             return not_before, HoldReason.BACKOFF
         # Otherwise it has had its last chance without a conviction: the tries go on, no more often than before.
