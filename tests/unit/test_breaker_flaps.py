@@ -90,12 +90,17 @@ def test_a_success_in_which_nearly_half_came_back_begins_the_count_anew() -> Non
 
 
 @pytest.mark.parametrize(
-    ("flaps", "verdict", "held"), [(0, Verdict.SUCCESS, 1), (1, Verdict.FAILURE, 0)]
+    ("flaps", "verdict", "is_strike", "held"),
+    [
+        (0, Verdict.SUCCESS, True, 1),
+        (1, Verdict.SUCCESS, False, 1),
+        (FLAPS_THAT_SHOW, Verdict.FAILURE, False, 0),
+    ],
 )
 def test_a_mixture_of_a_consumer_that_flaps_is_a_failure_and_of_nobodys_cause(
-    flaps: int, verdict: Verdict, held: int
+    flaps: int, verdict: Verdict, is_strike: bool, held: int
 ) -> None:
-    """It has met the consumer up and down."""
+    """It has met the consumer up and down. After one flap, that is likely enough to spare the letters."""
     heard = Heard(causes=(CauseCount(cause="Declined", letters=3),))
     mixed = judging(three_in_four_failed, size=20, heard=heard)
 
@@ -104,6 +109,7 @@ def test_a_mixture_of_a_consumer_that_flaps_is_a_failure_and_of_nobodys_cause(
     one = circuit.judged_batch(7)
     assert one is not None
     assert one.verdict is verdict
+    assert one.is_strike is is_strike
     assert [cause.is_held for cause in circuit.causes] == [True] * held
 
 

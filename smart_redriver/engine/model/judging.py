@@ -119,8 +119,10 @@ def _in_its_time(
 ) -> Judgement:
     """What the batch shows by itself, in the light of what earlier batches have shown of the consumer."""
     if judgement.is_mixture and circuit.flaps:
-        # With a flapping consumer, a mixture is a batch that met it both up and down.
-        judgement = replace(judgement, verdict=Verdict.FAILURE, shown_window=0, is_strike=False)
+        # A consumer that goes up and down may have been met in both phases.
+        judgement = replace(judgement, is_strike=False)
+    if judgement.is_mixture and is_flapping(circuit):
+        judgement = replace(judgement, verdict=Verdict.FAILURE, shown_window=0)
     if judgement.verdict is Verdict.FAILURE:
         judgement = _unless_by_chance(judgement, circuit, batch, known, settings, now)
     if judgement.verdict is Verdict.SUCCESS and _were_too_many(circuit, batch, known):
