@@ -16,7 +16,7 @@ from emulator.process import LocalAws
 from stacks.accounts import make_stacks, read_homes
 
 _FLAGS = json.loads((APP_DIR / "cdk.json").read_text())["context"]
-#: What the command line tells an app of itself.
+#: The command line tells an app this about itself.
 _TOLD = {"aws:cdk:enable-path-metadata": True, "aws:cdk:enable-asset-metadata": True}
 
 

@@ -180,7 +180,7 @@ def synth_in_its_own_process(outdir: Path, **environment: str) -> dict[str, str]
 
 def test_two_synths_in_two_processes_and_places_give_the_same_template_and_asset_hashes(tmp_path):
     written = []
-    # What is written twice need be validated only once.
+    # One of two equal templates has to be validated.
     for place, validation in (("one", "true"), ("two", "false")):
         (tmp_path / place).mkdir()
         outdir = tmp_path / place / "out"

@@ -345,7 +345,7 @@ def test_a_topic_that_is_created_again_with_fewer_partitions_is_used_as_it_is(
         bench.process()
     bench.die("h", "j")  # of the partition that is still there
 
-    for _ in range(3):
+    for _ in range(5):
         bench.run_pass()
         bench.work()
         bench.clock.advance(60)

@@ -427,7 +427,7 @@ def test_the_same_evidence_gets_the_same_judgement(case: Case) -> None:
 def test_returns_from_a_mixture_are_strikes_where_no_producer_sends(
     others_are_expected: bool,
 ) -> None:
-    """What else the consumer met there were letters of earlier batches, beside which they can't be compared again."""
+    """Beside letters of earlier batches, which are all that the consumer met there, they can't be compared again."""
     live = Live(met=4, is_expected=others_are_expected)
     mixture = Case(evidence=replace(shown(1, failed=3), live=live))
 
