@@ -110,7 +110,6 @@ class SourceContext:
     ahead: timedelta | None = None
     _gate: CauseGate | None = None
     _batch: Batch | None = None
-    _announced: int = 0
     _begun: Batch | None = None
     _sendings: list[Sending] = field(default_factory=list)
     _late: Returns = field(default_factory=Counter)
@@ -168,7 +167,7 @@ class SourceContext:
         ]
 
     def wants_metrics(self, *, letters: int, visible: int) -> bool:
-        """Whether the source's metrics can change anything. Args: the letters in the DLQ, and those that may be due."""
+        """Whether the source's metrics can change anything, with so many letters in the DLQ, some of them visible."""
         if self.is_paused or self.source.settles_at_once:
             return False
         if self.circuit.pending or self.circuit.left_failing:
@@ -519,16 +518,14 @@ class SourceContext:
                 due_at=due_at,
                 begun=self._begun,
             )
-            self._announced = most
             try:
                 save(circuit)
             except LostRace:
                 # The winner's batch may have the same id and moment.
                 self._batch = self._begun = None
                 raise
-        elif most > self._announced:
-            self._batch = replace(self._batch, size=self._batch.size + most - self._announced)
-            self._announced = most
+        elif (size := most + (self._begun.size if self._begun else 0)) > self._batch.size:
+            self._batch = replace(self._batch, size=size)
             save(self.circuit.with_batch(self._batch))
         return Destination(
             source=self.source,
