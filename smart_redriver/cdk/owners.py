@@ -45,17 +45,22 @@ def tell_owners(
         for queue, actions in queues
         if _is_foreign(queue)
     }
-    for target, actions in calls:
-        # What the app makes itself is in the stack's account, where IAM alone decides.
-        if target.kind in _WITH_POLICIES and not cdk.Token.is_unresolved(target.place):
-            account = target.place.split(":")[4]
-            statements[target.place] = _statement(scope, account, actions, target.place, {})
+    statements |= {
+        target.place: _statement(scope, target.place.split(":")[4], actions, target.place, {})
+        for target, actions in calls
+        if _has_foreign_policy(target)
+    }
     for key, foreign in _by_key(use for use in keys if _is_foreign(use.key)):
         statements[key.key_arn] = _of_key(scope, key, foreign)
     if statements:
         text = json.dumps(_to_paste(scope, statements), indent=2)
         told = f"{_FOREWORD}{_left_open(text)}\n{text}"
         cdk.Annotations.of(scope).add_info_v2("smart-redriver:owners", told)
+
+
+def _has_foreign_policy(target: Target) -> bool:
+    # What the app makes itself is in the stack's account, where IAM alone decides.
+    return target.kind in _WITH_POLICIES and not cdk.Token.is_unresolved(target.place)
 
 
 def _by_key(uses: Iterable[KeyUse]) -> Iterator[tuple[kms.IKey, list[KeyUse]]]:

@@ -130,6 +130,19 @@ def is_alias(key: kms.IKey) -> bool:
     return hasattr(key, "alias_name") or ":alias/" in key.key_arn
 
 
+def _refuse_other_constructs(encryption_key: kms.IKey | None, vpc: ec2.IVpc | None) -> None:
+    """Raise SettingsError unless they are a key and a VPC. `isinstance` doesn't work on the CDK's interfaces."""
+    if encryption_key is not None and (
+        not hasattr(encryption_key, "key_arn") or is_alias(encryption_key)
+    ):
+        raise SettingsError(
+            [Fault(setting="encryption_key", seen=encryption_key, accepted=ANY_KEY)]
+        )
+    if vpc is not None and not hasattr(vpc, "private_subnets"):
+        accepted = "a VPC: `ec2.Vpc.from_lookup` makes one of an id"
+        raise SettingsError([Fault(setting="vpc", seen=vpc, accepted=accepted)])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Safeguards:
     """Every setting with its default, range and unit. Get checked ones by ``parse``.
@@ -172,16 +185,7 @@ class Safeguards:
 
         Without ``subnets``, the function is in the private subnets of ``vpc``, or else in the isolated ones.
         """
-        # `isinstance` doesn't work on the CDK's interfaces.
-        if encryption_key is not None and (
-            not hasattr(encryption_key, "key_arn") or is_alias(encryption_key)
-        ):
-            raise SettingsError(
-                [Fault(setting="encryption_key", seen=encryption_key, accepted=ANY_KEY)]
-            )
-        if vpc is not None and not hasattr(vpc, "private_subnets"):
-            accepted = "a VPC: `ec2.Vpc.from_lookup` makes one of an id"
-            raise SettingsError([Fault(setting="vpc", seen=vpc, accepted=accepted)])
+        _refuse_other_constructs(encryption_key, vpc)
         there = subnets or ((vpc.private_subnets or vpc.isolated_subnets) if vpc else ())
         days = next((days for days, one in _RETENTIONS.items() if one is log_retention), 0)
         checked = cls.parse(

@@ -133,10 +133,7 @@ def _unlike(made: IConstruct, key_arn: str, removal_policy: cdk.RemovalPolicy) -
 
 
 def _unfit(stack: cdk.Stack, table: dynamodb.ITableV2) -> Iterator[Fault]:
-    """Yield faults of a given table: not a table, out of reach, or one that could keep no items or never expire them.
-
-    An app can't know the keys of a table that it does not make.
-    """
+    """Yield faults of a given table. An app can't know the keys of a table that it does not make."""
     # The older `dynamodb.Table` has no id. `isinstance` doesn't work on the CDK's interfaces.
     if not hasattr(table, "table_id"):
         accepted = "a table: a `dynamodb.TableV2`, or `TableV2.from_table_arn` makes one"
@@ -149,8 +146,12 @@ def _unfit(stack: cdk.Stack, table: dynamodb.ITableV2) -> Iterator[Fault]:
     if table.encryption_key is not None and is_alias(table.encryption_key):
         accepted = "a table with its key, and not with an alias of it"
         yield Fault(setting="table", seen=table.encryption_key.node.path, accepted=accepted)
-    if not cdk.Resource.is_owned_resource(table):
-        return
+    if cdk.Resource.is_owned_resource(table):
+        yield from _unfit_for_items(stack, table)
+
+
+def _unfit_for_items(stack: cdk.Stack, table: dynamodb.ITableV2) -> Iterator[Fault]:
+    """Yield faults of a table of the app: one that could keep no items or never expire them."""
     resource = cast("dynamodb.CfnGlobalTable", table.node.default_child)
     types = {
         one["attributeName"]: one["attributeType"]

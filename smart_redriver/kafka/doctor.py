@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from smart_redriver.engine.errors import GONE, CallFailed
+from smart_redriver.engine.headline import Passes
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.oncall.topics import Clusters
 from smart_redriver.kafka.process import Configuration
@@ -20,7 +21,7 @@ from smart_redriver.oncall.doctor.passes import (
     check_passes,
     check_state,
 )
-from smart_redriver.oncall.status.passes import is_at_work, last_pass
+from smart_redriver.oncall.status.passes import last_pass, passes_of_process
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.words import ago, span
 
@@ -310,7 +311,7 @@ def check_process(session: Session) -> Iterator[Finding]:
     except Refused:
         return  # `check_memory` reports on the state
     remedy = f"`redrive run --forever {session.place.stack}` runs them; what it prints says why one fails."
-    is_recent = is_at_work(last, started_at, session.settings, now)
+    is_recent = passes_of_process(last, started_at, session.settings, now) is Passes.RUN
     if last is None:
         none = "No process has ended a pass"
         yield check(is_recent, f"{none}, but one has started.", f"{none}.", remedy)

@@ -313,6 +313,10 @@ class Choice:
         """Whether every letter is meant."""
         return not self.ids and self.filter.is_empty
 
+    def is_met_by(self, count: int) -> bool:
+        """Whether so many letters are all those that were named."""
+        return bool(self.ids) and count == len(self.ids)
+
     def takes(self, case: Case) -> bool:
         """Whether a letter in hand is meant, by its current or original id."""
         if self.ids and not self.ids & ids_of(case):

@@ -74,16 +74,7 @@ def finish(
     ):
         session.terminal.warn(warning)
     is_too_late = bool(gone) and not tally.done
-    left = bool(
-        is_too_late
-        or unmet
-        or hidden
-        or unseen
-        or missing
-        or tally.skipped
-        or tally.failed
-        or tally.was_interrupted
-    )
+    stays = (unmet, hidden, unseen, missing, tally.skipped, tally.failed, tally.was_interrupted)
     session.terminal.result(
         {
             "done": tally.done,
@@ -97,7 +88,7 @@ def finish(
             "interrupted": tally.was_interrupted,
         }
     )
-    return _exit(tally, is_all=not left)
+    return _exit(tally, is_all=not (is_too_late or any(stays)))
 
 
 def _warnings(unmet: int, gone: int, hidden: int, *, keeps_order: bool) -> Iterator[str]:

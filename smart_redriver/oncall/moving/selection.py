@@ -241,11 +241,16 @@ def _as_the_ledger_has_it(
             return None
         selection.groups[_label(entry)] += 1
         selection.missing -= {entry.current_id, entry.original_id}
-    if listed > depth and (depth <= SHORT_LOOK_LETTERS or not choice.is_all):
-        return None  # somebody took letters out without telling the ledger, or the depth is a minute old
+    if _lists_gone_letters(choice, listed, depth):
+        return None
     if is_sent and targets and listed < depth:
         return None  # letters of a target that was removed are not listed
     return _if_told(selection, choice, unlisted=max(0, depth - listed))
+
+
+def _lists_gone_letters(choice: Choice, listed: int, depth: int) -> bool:
+    # Somebody took letters out without telling the ledger, or the depth is a minute old.
+    return listed > depth and (depth <= SHORT_LOOK_LETTERS or not choice.is_all)
 
 
 def _if_told(selection: Selection, choice: Choice, *, unlisted: int) -> Selection | None:
@@ -302,7 +307,7 @@ def _as_they_are(
             if is_selected:
                 selection.missing -= ids_of(case)
                 _count(selection, choice, case, why, is_parked=not from_dlq)
-            if choice.ids and selection.count + selection.left_out.total() == len(choice.ids):
+            if choice.is_met_by(selection.count + selection.left_out.total()):
                 break
         else:
             _note_end(selection, look, facts, moves_cut_group=moves_cut_group)

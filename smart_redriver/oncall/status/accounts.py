@@ -22,9 +22,10 @@ from smart_redriver.engine.headline import Headline, Passes, Topic, headline, se
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.circuit import Circuit, Orders, State
 from smart_redriver.oncall.deployment.aws import Answer, Asking
+from smart_redriver.oncall.deployment.places import Place
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.status.alarms import split_name
-from smart_redriver.oncall.status.passes import passes_of_process, source_facts, unread_by
+from smart_redriver.oncall.status.passes import find_passes, source_facts, unread_by
 from smart_redriver.oncall.terminal.exits import Refused, explain
 from smart_redriver.oncall.terminal.table import printable, table
 from smart_redriver.oncall.terminal.terminal import Terminal, Tone
@@ -147,7 +148,7 @@ def take_glances(sessions: Sequence[Session]) -> list[Glance]:
             (
                 ask(partial(_depth_of_glances, one, dlq=True)),
                 ask(partial(_depth_of_glances, one, dlq=False)),
-                ask(partial(passes_of_process, one)),
+                ask(partial(find_passes, one)),
             )
             for one in sessions
         ]
@@ -250,9 +251,7 @@ class _Known:
         sources: Mapping[str, Answer[QueueFacts]],
     ) -> Glance:
         place = session.place
-        called = place.deployment.called
-        read = {name: self._circuits.get(called(name), self._not_read) for name in place.sources}
-        unread = {f"circuit of {name}": one for name, one in read.items() if isinstance(one, str)}
+        circuits, unread = self._circuits_of(place)
         others = {f"queue {name}": one.fault for name, one in sources.items()} | {
             "DLQ": dlq.fault,
             "parking lot": lot.fault,
@@ -263,7 +262,7 @@ class _Known:
             queue=place.queue,
             name=place.name,
             at=now,
-            circuits={name: one for name, one in read.items() if not isinstance(one, str)},
+            circuits=circuits,
             dlq=dlq.value,
             parking_lot=lot.value,
             mode=place.mode,
@@ -274,6 +273,15 @@ class _Known:
                 short for name in place.alarms_known_as for short in self._ringing.get(name, ())
             ),
             unknown=unread | {what: why for what, why in others.items() if why},
+        )
+
+    def _circuits_of(self, place: Place) -> tuple[dict[str, Circuit | None], dict[str, str]]:
+        """The circuits of a place's sources, and why others can't be read."""
+        called = place.deployment.called
+        read = {name: self._circuits.get(called(name), self._not_read) for name in place.sources}
+        return (
+            {name: one for name, one in read.items() if not isinstance(one, str)},
+            {f"circuit of {name}": one for name, one in read.items() if isinstance(one, str)},
         )
 
 

@@ -29,8 +29,8 @@ from smart_redriver.oncall.status.outlook import looks_every, next_step
 from smart_redriver.oncall.status.passes import (
     ENABLED,
     fault_of,
-    is_at_work,
     last_pass,
+    passes_of_process,
     schedule_state,
     source_facts,
     unread_by,
@@ -163,8 +163,7 @@ def _passes(
         last, started = answers["last pass"], answers["process"]
         if last.fault or started.fault or settings is None:
             return None
-        is_there = is_at_work(last.value, started.value, settings, now)
-        return Passes.RUN if is_there else Passes.NO_PROCESS
+        return passes_of_process(last.value, started.value, settings, now)
     schedule = answers["schedule"]
     if schedule.absent:
         return Passes.NO_FUNCTION
@@ -260,21 +259,18 @@ def _sources(
     first = circuits[session.place.queue]
     orders = first.orders if first else Orders()
     failed_pass = fault_of(answers["last pass"].value)
+    dlq: QueueFacts | None = answers["DLQ"].value
+    lot: QueueFacts | None = answers["parking lot"].value
     found = []
     for name, circuit in circuits.items():
-        dlq: QueueFacts | None = answers["DLQ"].value
         facts: Answer[QueueFacts] = answers.get(_queue_of(name), Answer())
         unread = unread_by(facts)
-        step, at = "", None
         hears_live = session.place.hears_live(name)
+        step, at = "", None
         if settings and circuit:
-            off = _OFF.get(passes) or (unread and _UNREAD) or (failed_pass and _FAILS)
-            step, at = (
-                (off, None)
-                if off
-                else next_step(settings, circuit, orders, dlq, now, hears_live=hears_live)
+            step, at = _nothing_by(passes, unread, failed_pass) or next_step(
+                settings, circuit, orders, dlq, now, hears_live=hears_live
             )
-        lot: QueueFacts | None = answers["parking lot"].value
         seen = seen_of(
             circuit,
             settings,
@@ -300,6 +296,12 @@ def _sources(
             )
         )
     return tuple(found)
+
+
+def _nothing_by(passes: Passes, unread: str, failed_pass: str) -> tuple[str, None] | None:
+    """Why no pass takes the next step; None if one does."""
+    why = _OFF.get(passes) or (unread and _UNREAD) or (failed_pass and _FAILS)
+    return (why, None) if why else None
 
 
 def _circuit(

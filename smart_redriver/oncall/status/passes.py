@@ -129,25 +129,25 @@ def last_pass(session: Session) -> EndedPass | None:
     return None
 
 
-def is_at_work(
+def passes_of_process(
     last: EndedPass | None, started_at: datetime | None, settings: Settings, now: datetime
-) -> bool:
-    """Whether a process is at work, judged by its last pass, or by its start while its first pass goes on."""
+) -> Passes:
+    """Whether a process makes passes, judged by its last pass, or by its start while its first pass goes on."""
     silent_since = now - _MISSED * timedelta(minutes=settings.schedule_minutes)
     ended_at = last.at if last else None
-    return any(at is not None and at >= silent_since for at in (ended_at, started_at))
+    is_at_work = any(at is not None and at >= silent_since for at in (ended_at, started_at))
+    return Passes.RUN if is_at_work else Passes.NO_PROCESS
 
 
-def passes_of_process(session: Session) -> Passes:
-    """Whether the passes of a process run. Raises CallFailed and Refused.
+def find_passes(session: Session) -> Passes:
+    """Whether passes run. Raises CallFailed and Refused.
 
     A function's passes are assumed to run, because AWS allows few calls to its schedule.
     """
     if session.place.process is None:
         return Passes.RUN
     last, started_at = last_pass(session), session.store.load_start()
-    is_there = is_at_work(last, started_at, session.settings, session.clock())
-    return Passes.RUN if is_there else Passes.NO_PROCESS
+    return passes_of_process(last, started_at, session.settings, session.clock())
 
 
 def passes_between(session: Session, start: datetime, end: datetime) -> list[EndedPass]:

@@ -25,7 +25,7 @@ from smart_redriver.engine.model import breaker
 from smart_redriver.engine.model.circuit import Circuit, Orders, State
 from smart_redriver.oncall.audit.trail import Change, changes_of, recorded, trail_of
 from smart_redriver.oncall.deployment.session import Session
-from smart_redriver.oncall.status.passes import passes_of_process, unread_sources
+from smart_redriver.oncall.status.passes import find_passes, unread_sources
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.words import ago, stamp
@@ -54,7 +54,7 @@ def seen_by_source(
     """
     first = circuits.get(session.place.queue)
     orders = first.orders if first else Orders()
-    now, passes = session.clock(), passes_of_process(session)
+    now, passes = session.clock(), find_passes(session)
     unread = unread_sources(session, dlq)
     return {
         name: seen_of(

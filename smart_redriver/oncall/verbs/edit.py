@@ -13,6 +13,7 @@ from typing import Any
 from smart_redriver.engine.counts import letters
 from smart_redriver.engine.errors import EntryFault
 from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.passes.ports import DeadLetters
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.oncall.audit.trail import recorded
@@ -29,7 +30,7 @@ from smart_redriver.oncall.letters.edit_form import (
     write_form,
 )
 from smart_redriver.oncall.letters.export_file import ExportFile, to_be_kept
-from smart_redriver.oncall.letters.look import find, full_ids, look_through, with_full_ids
+from smart_redriver.oncall.letters.look import Look, find, full_ids, look_through, with_full_ids
 from smart_redriver.oncall.letters.presentation import is_of_one_here, not_among_them
 from smart_redriver.oncall.letters.reach import COPY, Overtaking
 from smart_redriver.oncall.moving.ending import (
@@ -295,6 +296,12 @@ class Trial:
             self.left_over.add(case.message_id)
             self.missing -= ids_of(case)
 
+    def refuse_unless_useful(self) -> None:
+        """Raise Refused if the command changes no letter, and no left-over copy is removed."""
+        if not self.changed and not self.left_over:
+            why = "; ".join(f"{count:,}: {one}" for one, count in self.staying.most_common())
+            raise Refused(f"The command changes no letter: nothing to do ({why}).")
+
     def lines(self, *, keeps_order: bool) -> Iterator[str]:
         """Yield the lines of a plan. `keeps_order`: whether letters are of a FIFO queue."""
         for before, after in self.samples:
@@ -362,26 +369,27 @@ def _try(
                     trial.missing -= ids_of(case)
                     _try_on(case, transformation, trial, why, destinations)
                 overtaking.saw(case, is_selected=case.original_id in trial.changed)
-            if request.choice.ids and trial.count == len(request.choice.ids):
+            if request.choice.is_met_by(trial.count):
                 break
         else:
-            is_all_met = bool(request.choice.ids) and not trial.missing
-            count = unseen_behind if out_of.is_fifo else hidden_from
-            trial.unseen = 0 if is_all_met else count(look, facts)
+            trial.unseen = _unseen(request.choice, trial, look, facts, is_fifo=out_of.is_fifo)
     trial.cost = look.cost()
     trial.overtaking = overtaking.count
     if look.is_cut_short:
         raise Refused(
             "There are too many to try it on in one look, or it is too slow. Narrow the choice."
         )
-    if trial.left_over:
-        return trial
-    if not trial.count:
+    if not trial.count and not trial.left_over:
         raise nothing_matches(session, request.choice, facts, from_dlq=request.from_dlq)
-    if not trial.changed:
-        why = "; ".join(f"{count:,}: {one}" for one, count in trial.staying.most_common())
-        raise Refused(f"The command changes no letter: nothing to do ({why}).")
+    trial.refuse_unless_useful()
     return trial
+
+
+def _unseen(choice: Choice, trial: Trial, look: Look, facts: QueueFacts, *, is_fifo: bool) -> int:
+    """How many letters, which may be meant, a look to the end did not meet."""
+    if choice.ids and not trial.missing:
+        return 0
+    return unseen_behind(look, facts) if is_fifo else hidden_from(look, facts)
 
 
 def _try_on(

@@ -123,27 +123,7 @@ def import_letters(session: Session, request: ImportRequest) -> Exit:
     total = file.check()  # before the first letter is sent
     if not total:
         raise Refused(f"{request.file} has no letter in it: nothing to do.")
-    where = destinations_in_words(session) if request.to_source else "the parking lot"
-    say = session.terminal.plan
-    may_be_lost = request.though_there and not session.letter_store.keeps_rows
-    but = "are out or succeeded" if may_be_lost else "are out, succeeded or still there"
-    say(
-        f"Plan: send {letters(total)} of {file.path} to {where}, except those that {but} by the ledger."
-    )
-    if not session.letter_store.keeps_rows:
-        say(
-            "Letters that were never redriven or parked are not in the ledger: those that are still in the DLQ are "
-            "sent, too, and the next pass removes them there."
-        )
-        if request.others:
-            say(
-                f"Letters of {listed(list(request.others))} are copied, even those that are still there: they stay, "
-                "and go back to their own consumer, too."
-            )
-    for kept in islice(file, SAMPLES):
-        say(f"  such as {kept.letter.original_id}:")
-        say(f"      {sample(kept.letter.body)}")
-    tell_import_order(session, file, to_source=request.to_source)
+    _tell_plan(session, request, file, total)
     standing = tell_standing(session)
     if request.is_dry_run:
         return end_dry_run(session, {"count": total})
@@ -165,6 +145,30 @@ def import_letters(session: Session, request: ImportRequest) -> Exit:
         importing.take_all(file, advance, pause=pause)
         ended.extend(tally_in_words(importing.tally, "imported"))
     return finish(session, importing.tally, Choice(), "imported")
+
+
+def _tell_plan(session: Session, request: ImportRequest, file: KeptFile, total: int) -> None:
+    where = destinations_in_words(session) if request.to_source else "the parking lot"
+    say = session.terminal.plan
+    may_be_lost = request.though_there and not session.letter_store.keeps_rows
+    but = "are out or succeeded" if may_be_lost else "are out, succeeded or still there"
+    say(
+        f"Plan: send {letters(total)} of {file.path} to {where}, except those that {but} by the ledger."
+    )
+    if not session.letter_store.keeps_rows:
+        say(
+            "Letters that were never redriven or parked are not in the ledger: those that are still in the DLQ are "
+            "sent, too, and the next pass removes them there."
+        )
+        if request.others:
+            say(
+                f"Letters of {listed(list(request.others))} are copied, even those that are still there: they stay, "
+                "and go back to their own consumer, too."
+            )
+    for kept in islice(file, SAMPLES):
+        say(f"  such as {kept.letter.original_id}:")
+        say(f"      {sample(kept.letter.body)}")
+    tell_import_order(session, file, to_source=request.to_source)
 
 
 def act_import(session: Session, given: Mapping[str, Any]) -> Exit:

@@ -77,7 +77,7 @@ def parked(session: Session, wanted: Filter, *, as_list: bool, limit: int) -> Ex
     are_counted = not entries or session.place.deployment.targets
     strangers = _strangers(session, known.total(), warns=not entries) if are_counted else None
     if not entries and wanted.reason:
-        _tell_reasons(session, wanted.reason.upper(), {one for one in known if one})
+        _tell_reasons(session, wanted.reason.upper(), {*filter(None, known)})
     entries.sort(key=lambda entry: entry.parked_at or entry.first_seen)
     groups = group(entries)
     shown = entries[:limit] if as_list else []
@@ -92,11 +92,7 @@ def parked(session: Session, wanted: Filter, *, as_list: bool, limit: int) -> Ex
     )
     _tell(session, entries, groups, shown if as_list else None)
     if strangers:
-        removed = ", or of a target that was removed" * bool(session.place.deployment.targets)
-        session.terminal.say(
-            f"{several(strangers, 'message')} in the parking lot {'is' if strangers == 1 else 'are'} "
-            f"{NOT_PARKED_BY_LEDGER}{removed}: `redrive replay --all --dry-run` shows them."
-        )
+        _tell_strangers(session, strangers)
     return Exit.DONE
 
 
@@ -140,6 +136,14 @@ def _strangers(session: Session, known: int, *, warns: bool) -> int:
             session, f"{letters(facts.hidden)} of the parking lot can't be looked at now"
         )
     return max(0, facts.visible - known)
+
+
+def _tell_strangers(session: Session, count: int) -> None:
+    removed = ", or of a target that was removed" * bool(session.place.deployment.targets)
+    session.terminal.say(
+        f"{several(count, 'message')} in the parking lot {'is' if count == 1 else 'are'} "
+        f"{NOT_PARKED_BY_LEDGER}{removed}: `redrive replay --all --dry-run` shows them."
+    )
 
 
 def _warn_of_hidden(session: Session, what: str) -> None:
