@@ -278,17 +278,41 @@ def test_a_pass_that_dies_at_any_statement_loses_and_repeats_nothing(keyed, mish
     assert tried > 30
 
 
-def test_who_names_a_letter_by_the_rows_own_id_is_told_the_letters(keyed, typed):
+@pytest.mark.parametrize("is_parked", [False, True])
+def test_a_letter_is_shown_by_its_rows_own_id(keyed, typed, is_parked):
     if "jobs_dlq.id" not in keyed.place.ids:
         pytest.skip("its rows have numbers")
     keyed.die("a")
-    ((own_id,),) = keyed.rows("select id::text from jobs_dlq")
     (letter,) = typed("letters", "--json").json["letters"]
+    if is_parked:
+        assert typed("park", "--all", "--yes").code == 0
+    ((own_id,),) = keyed.rows(f"select id::text from {'jobs_parked' if is_parked else 'jobs_dlq'}")
 
     ran = typed("show", own_id)
 
+    assert ran.code == 0, ran.said
+    assert f"{letter['message_id']} is in the {'parking lot' if is_parked else 'DLQ'}" in ran.out
+    assert "it broke" in ran.out
+
+
+def test_a_letter_is_shown_by_its_jobs_own_id(keyed, typed):
+    if "jobs.id" not in keyed.place.ids:
+        pytest.skip("its jobs have numbers")
+    keyed.die("a")
+    keyed.run_pass()
+    ((own_id,),) = keyed.rows("select id::text from jobs")
+
+    ran = typed("show", own_id)
+
+    assert ran.code == 0, ran.said
+    assert "sent back to its source queue" in ran.out
+
+
+def test_an_id_of_nothing_is_said_not_to_be_found(keyed, typed):
+    ran = typed("show", "11111111-2222-3333-4444-555555555555")
+
     assert ran.code == 1
-    assert f"a row's own id, the letter is {letter['message_id']} or parked-" in ran.err
+    assert "it is in neither table, nor in the ledger" in ran.err
 
 
 # The configuration and the doctor.

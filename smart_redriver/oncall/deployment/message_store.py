@@ -5,7 +5,7 @@ A pass needs the same of every store (`smart_redriver.engine.passes.ports`). Thi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -143,6 +143,10 @@ class MessageStore(Protocol):
 
     def beginning(self, typed: str) -> str | None:
         """Return the beginning of an id that a person typed in part; None for a complete id."""
+        ...
+
+    def called(self, own_id: str) -> Iterator[str]:
+        """Yield ids of letters whose row or job has this id, where letters don't show those ids."""
         ...
 
     def cost(self, receives: int, seen: int) -> str:

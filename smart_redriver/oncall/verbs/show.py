@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any, NamedTuple
 
 from smart_redriver.engine.config.targets import Origin, Target, TargetKind
@@ -225,9 +226,8 @@ class Wanted:
 
 def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     """Show where a letter is, its history, and its content if that can be read. Raises CallFailed and Refused."""
-    known = find_entry(session, message_id)
-    looked = look_for(session, _by_any_id(message_id, known), known, wanted.look)
-    found, seen = looked.found, looked.surely
+    known, looked = _known_and_looked(session, message_id, wanted.look)
+    found = looked.found
     if known is None and found is None:
         raise Refused(session.letter_store.unknown(message_id, wanted.look))
     entry, letter = (known or found.entry, found.letter) if found else (known, None)
@@ -235,11 +235,7 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     target = target_of(session, entry, found)
     wanted = _with_log_group(wanted, failure, target)
     log = _log_of(session, entry, failure, letter, wanted)
-    where, wait = _NOWHERE, None
-    if not looked.is_nowhere:
-        where = _WHERE[seen] if seen else _where(session, entry, looked.missed)
-        queue = session.name_of(found) if found else None
-        wait = Waits.of(session).letter(entry, queue=queue, is_met=seen is Status.RETURNED)
+    where, wait = _whereabouts(session, entry, looked)
     told = {"where": where, **_to_json(target, entry, failure, letter, wait)}
     session.terminal.result(told | ({"log": _log_to_json(log)} if wanted.logs else {}))
     session.terminal.say(f"{_known_as(message_id, entry, letter)} is {where}.")
@@ -250,6 +246,16 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     if wanted.logs:
         _tell_log(session, log, room)
     return Exit.DONE
+
+
+def _known_and_looked(session: Session, message_id: str, limit: int) -> tuple[Entry | None, Looked]:
+    """A letter's entry and the look for it, by one of its ids, or else by the own id of its row or job."""
+    for one in chain((message_id,), session.letter_store.called(message_id)):
+        known = find_entry(session, one)
+        looked = look_for(session, _by_any_id(one, known), known, limit)
+        if known or looked.found:
+            break
+    return known, looked
 
 
 def _by_any_id(message_id: str, entry: Entry | None) -> Choice:
@@ -297,6 +303,16 @@ def _message_to_json(letter: Letter) -> dict[str, Any]:
         "group_id": letter.group_id,
         "body": letter.body,
     }
+
+
+def _whereabouts(session: Session, entry: Entry | None, looked: Looked) -> tuple[str, Wait | None]:
+    """Where a letter is in words, and what it waits for there."""
+    if looked.is_nowhere:
+        return _NOWHERE, None
+    found, seen = looked.found, looked.surely
+    where = _WHERE[seen] if seen else _where(session, entry, looked.missed)
+    queue = session.name_of(found) if found else None
+    return where, Waits.of(session).letter(entry, queue=queue, is_met=seen is Status.RETURNED)
 
 
 def _where(session: Session, entry: Entry | None, missed: str | None = None) -> str:

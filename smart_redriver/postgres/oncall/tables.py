@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
@@ -305,24 +305,28 @@ class Tables:
         """Return none: a row's number is short, and people type all of it."""
         return None
 
+    def called(self, own_id: str) -> Iterator[str]:
+        """Yield the ids with the hash of it, if ids are hashed."""
+        database = self.database
+        if hashed := database.place.ids:
+            asked = {"id": own_id}
+            ((number,),) = database.run("FindLetters", database.statements.number_of, asked)
+            if "jobs_dlq.id" in hashed:
+                yield from (f"dlq-{number}", f"parked-{number}")
+            if "jobs.id" in hashed:
+                yield job_id(number)
+
     def cost(self, receives: int, seen: int) -> str:  # noqa: ARG002
         """Say that a look is only a `select`."""
         return f"This look read {letters(seen)} and changed nothing."
 
     def unknown(self, message_id: str, looked_at: int) -> str:  # noqa: ARG002
-        """Say that it is not in the tables. If ids are hashed, give the hash of what may be a row's own id."""
-        unmet = f"{message_id} was not found: it is in neither table, nor in the ledger. "
-        database = self.database
-        if not database.place.ids:
-            return f"{unmet}An id is a row's number with dlq- or parked- before it, or a job's with job-."
-        asked = {"id": message_id}
-        ((number,),) = database.run("FindLetters", database.statements.number_of, asked)
-        ids = {
-            "jobs_dlq.id": f"a row's own id, the letter is dlq-{number} or parked-{number}",
-            "jobs.id": f"a job's own id, the letter is job-{number}",
-        }
-        told = "; if it is ".join(ids[one] for one in ids if one in database.place.ids)
-        return f"{unmet}If it is {told}."
+        """Say that it is not in the tables, and what an id is."""
+        number = "number, or the hash of its id," if self.database.place.ids else "number"
+        return (
+            f"{message_id} was not found: it is in neither table, nor in the ledger. "
+            f"An id is a row's {number} with dlq- or parked- before it, or a job's with job-."
+        )
 
     def refusal(self, operation: Operation) -> str | None:
         """The reason to refuse an operation that the re-driver's role may not do, or that has no use."""
