@@ -19,6 +19,7 @@ from smart_redriver.engine.report import Outcome
 from smart_redriver.engine.triage.ledger import Status
 from smart_redriver.postgres.engine.database import LOST
 from tests.postgres.desk import PostgresDesk
+from tests.postgres.test_live_jobs import PARTITIONED_DLQ
 
 
 @pytest.fixture
@@ -230,6 +231,17 @@ def test_a_table_that_was_never_analyzed_is_counted_to_its_end(desk, bench, held
 
     assert status["queues"][0]["depths"]["dead_letters"] == 20_500
     assert overview["homes"][0]["queues"][0]["depths"]["dead_letters"] == 20_500
+
+
+def test_a_pass_reports_how_many_letters_partitions_have_that_autovacuum_analyzed(bench):
+    bench.owner.execute(PARTITIONED_DLQ)
+    bench.owner.execute(
+        "insert into jobs_dlq (payload, failed_at) select to_jsonb(n), %s from generate_series(1, 20500) n",
+        (bench.clock.now(),),
+    )
+    bench.owner.execute("analyze jobs_dlq_all")
+
+    assert bench.run_pass(mode=Mode.DRY_RUN).depth == 20_500
 
 
 def test_a_plan_counts_more_letters_than_an_estimate_does(desk, bench):

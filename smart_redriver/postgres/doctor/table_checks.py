@@ -481,14 +481,14 @@ def _advice(kind: str, table: str, column: str, *, is_partitioned: bool) -> str:
 
 
 def _is_analyzed(database: Database, table: str) -> Finding:
-    by_hand = " (autovacuum does so with partitions, and never with the whole)"
     is_partitioned = _ask(database, _IS_PARTITIONED, table)
+    by_hand = " (autovacuum does so with partitions, and never with the whole)" * is_partitioned
+    uncounted = ", and more than 10,000 letters can't be estimated" * (not is_partitioned)
     return Finding(
         what=f"statistics of {table}",
         is_well=not _ask(database, _IS_UNKNOWN, table),
-        advice=f"analyze {quoted(table)}{by_hand if is_partitioned else ''}: nobody has, "
-        "so that plans may read the whole table, and"
-        " more than 10,000 letters can't be estimated",
+        advice=f"analyze {quoted(table)}{by_hand}: nobody has, "
+        f"so that plans may read the whole table{uncounted}",
         is_needed=False,
     )
 
