@@ -16,7 +16,7 @@ from smart_redriver.engine.model.batch import Heard, Verdict
 from smart_redriver.engine.model.causes import CauseCircuit
 from smart_redriver.engine.model.circuit import Orders
 from smart_redriver.engine.triage.ledger import Status
-from smart_redriver.oncall.status.outlook import became_of, forecast
+from smart_redriver.oncall.status.outlook import Basis, became_of, forecast
 from tests.oncall.desk import Desk
 from tests.oncall.test_headline import DECLINED, DOWN, FLOWING, NOW, WAITING, minutes
 from tests.unit.examples import a_batch, a_judged
@@ -41,7 +41,7 @@ CIRCUIT = breaker.new_circuit(SOURCE, Settings(), NOW)
     ],
 )
 def test_a_plan_says_what_to_expect(seen: Seen, expected: str) -> None:
-    assert list(forecast({SOURCE: seen}, [CIRCUIT], {}, {})) == [expected]
+    assert list(forecast({SOURCE: seen}, [CIRCUIT], Basis())) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_plan_says_what_to_expect(seen: Seen, expected: str) -> None:
 )
 def test_what_keeps_passes_from_acting_hides_no_consumer_that_is_down(kept: Seen) -> None:
     """It said that nothing is known of a paused queue."""
-    [told] = forecast({SOURCE: kept}, [CIRCUIT], {}, {})
+    [told] = forecast({SOURCE: kept}, [CIRCUIT], Basis())
 
     assert told == "Expected: they fail again, as long as this holds: consumer likely down."
 
@@ -76,7 +76,25 @@ def test_no_success_is_promised_to_letters_that_came_back_since(desk: Desk) -> N
 
     assert "Expected: they succeed, as did letters sent 1 min ago." in first.said
     assert "Expected: not known. Letters sent " in again.said
-    assert " succeeded, but some of these were sent " in again.said
+    assert " succeeded, but 1 of these was sent since, " in again.said
+
+
+def test_a_plan_for_a_whole_dlq_says_on_how_many_letters_it_rests(desk: Desk) -> None:
+    desk.dead_letters(*"abcdef")
+    succeeded = a_judged(verdict=Verdict.SUCCESS, sent_at=desk.world.clock.now(), size=3)
+    circuit = breaker.new_circuit(SOURCE, Settings(), desk.world.clock.now())
+    desk.store.save_circuit(replace(circuit, judged=(succeeded,)))
+    desk.world.clock.advance(60)
+    plan = ("replay", "--all", "--from-dlq", "--dry-run")
+
+    first = desk(*plan)
+    desk("replay", "--all", "--from-dlq", "--yes")
+    desk.world.clock.advance(60)
+    desk.fail_again()
+    again = desk(*plan)
+
+    assert "as did letters sent 1 min ago. 3 letters of these were looked at." in first.said
+    assert " succeeded, but 3 of the 3 looked at were sent since, the last " in again.said
 
 
 @pytest.mark.parametrize(
@@ -84,7 +102,7 @@ def test_no_success_is_promised_to_letters_that_came_back_since(desk: Desk) -> N
     [
         (
             NOW - minutes(1),
-            "Expected: not known. Letters sent 2 min ago succeeded, but some of these were sent 1 min ago, and came "
+            "Expected: not known. Letters sent 2 min ago succeeded, but 1 of these was sent since, 1 min ago, and came "
             "back.",
         ),
         (NOW - minutes(3), "Expected: they succeed, as did letters sent 2 min ago."),
@@ -93,13 +111,15 @@ def test_no_success_is_promised_to_letters_that_came_back_since(desk: Desk) -> N
 def test_letters_that_came_back_before_others_succeeded_may_succeed(
     sent_at: datetime, expected: str
 ) -> None:
-    assert list(forecast({SOURCE: FLOWING}, [CIRCUIT], {}, {SOURCE: sent_at})) == [expected]
+    assert list(forecast({SOURCE: FLOWING}, [CIRCUIT], Basis(came_back={SOURCE: [sent_at]}))) == [
+        expected
+    ]
 
 
 def test_letters_of_a_cause_that_is_down_are_expected_to_fail() -> None:
     seen = replace(FLOWING, kinds_down=(DECLINED,))
 
-    told = list(forecast({SOURCE: seen}, [CIRCUIT], {DECLINED.name: 12, "other": 3}, {}))
+    told = list(forecast({SOURCE: seen}, [CIRCUIT], Basis(groups={DECLINED.name: 12, "other": 3})))
 
     assert told == [
         "Expected of the others: they succeed, as did letters sent 2 min ago.",
@@ -110,7 +130,7 @@ def test_letters_of_a_cause_that_is_down_are_expected_to_fail() -> None:
 def test_where_all_are_of_a_cause_that_is_down_none_is_expected_to_succeed() -> None:
     seen = replace(FLOWING, kinds_down=(DECLINED,))
 
-    told = list(forecast({SOURCE: seen}, [CIRCUIT], {DECLINED.name: 1}, {}))
+    told = list(forecast({SOURCE: seen}, [CIRCUIT], Basis(groups={DECLINED.name: 1})))
 
     assert told == [
         "Expected: the 1 letter of PaymentDeclined fails again, as that is down since 01:12."
@@ -122,8 +142,8 @@ def test_letters_of_a_cause_that_is_held_are_expected_to_fail_after_the_last_was
     held = CauseCircuit(cause="KeyError", held_since=NOW - minutes(90), is_empty=True)
     circuit = replace(CIRCUIT, causes=(held,))
 
-    parked = list(forecast({SOURCE: FLOWING}, [circuit], {"KeyError": 3, "other": 1}, {}))
-    dead = list(forecast({SOURCE: FLOWING}, [circuit], {}, {}))
+    parked = list(forecast({SOURCE: FLOWING}, [circuit], Basis(groups={"KeyError": 3, "other": 1})))
+    dead = list(forecast({SOURCE: FLOWING}, [circuit], Basis()))
 
     assert parked == [
         "Expected of the others: they succeed, as did letters sent 2 min ago.",
@@ -140,7 +160,7 @@ def test_of_a_whole_dlq_the_letters_count_that_passes_saw(backlog: int, others: 
     """With all letters of a cause that is down, it expected them to succeed."""
     seen = replace(FLOWING, backlog=backlog, kinds_down=(DECLINED,))
 
-    told = list(forecast({SOURCE: seen}, [CIRCUIT], {}, {}))
+    told = list(forecast({SOURCE: seen}, [CIRCUIT], Basis()))
 
     assert told[-1] == (
         "Expected: the 212 letters of PaymentDeclined fail again, as that is down since 01:12."
@@ -152,12 +172,12 @@ def test_it_says_when_a_cause_last_succeeded() -> None:
     cause = CauseCircuit(cause="KeyError", succeeded=4, counted_at=NOW - minutes(20))
     circuit = replace(CIRCUIT, causes=(cause,))
 
-    told = list(forecast({SOURCE: FLOWING}, [circuit], {"KeyError": 1}, {}))
+    told = list(forecast({SOURCE: FLOWING}, [circuit], Basis(groups={"KeyError": 1})))
 
     assert told[1:] == [
         "Letters of KeyError that succeeded after they had failed: 4, counted 20 min ago."
     ]
-    assert len(list(forecast({SOURCE: FLOWING}, [circuit], {"other": 1}, {}))) == 1
+    assert len(list(forecast({SOURCE: FLOWING}, [circuit], Basis(groups={"other": 1})))) == 1
 
 
 def test_of_what_was_sent_it_says_what_became() -> None:

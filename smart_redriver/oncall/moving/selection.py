@@ -59,7 +59,8 @@ class Selection:
     In a FIFO queue, some letters are `left_out`, counted by reason, and some are `overtaking` unselected letters of
     their group. `is_cut`: groups have more letters than can be seen. `is_cut_elsewhere`: only groups without a selected
     letter have, so that `unseen` letters stay. `hidden` letters could not be looked at, and stay. `missing`: named ids
-    that were not found. `came_back`: by queue, when the last of those in hand was sent there, to fail again.
+    that were not found. `in_hand`: how many were looked at. `came_back`: by queue, when these were last sent there, to
+    fail again.
     """
 
     count: int = 0
@@ -72,7 +73,8 @@ class Selection:
     hidden: int = 0
     groups: Counter[str] = field(default_factory=Counter)
     samples: list[Letter] = field(default_factory=list)
-    came_back: dict[str, datetime] = field(default_factory=dict)
+    in_hand: int = 0
+    came_back: dict[str, list[datetime]] = field(default_factory=dict)
     is_exact: bool = True
     missing: set[str] = field(default_factory=set)
     cost: str = ""
@@ -85,12 +87,12 @@ class Selection:
 
     def show(self, case: Case) -> None:
         """Keep a letter as a sample, until there are enough. Note when it was last sent."""
+        self.in_hand += 1
         if len(self.samples) < SAMPLES:
             self.samples.append(case.letter)
         entry = case.entry
         if entry and entry.last_redrive and not (case.is_replaced or case.is_kept):
-            known = self.came_back.get(entry.queue, entry.last_redrive)
-            self.came_back[entry.queue] = max(known, entry.last_redrive)
+            self.came_back.setdefault(entry.queue, []).append(entry.last_redrive)
 
     def end(self, look: Look) -> None:
         """Note how far the look got."""

@@ -7,7 +7,7 @@ sends back now. Pure: it applies the rules of a pass to the queue as it is seen 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -186,25 +186,31 @@ def last_canary(circuit: Circuit) -> Judged | None:
 _FAIL = frozenset({Topic.DOWN, Topic.FAILING, Topic.CANARY})
 
 
-def forecast(
-    seen: Mapping[str, Seen],
-    circuits: Sequence[Circuit],
-    groups: Mapping[str, int],
-    came_back: Mapping[str, datetime],
-) -> Iterator[str]:
-    """Sentences on what to expect for letters that are sent now.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """The letters of a plan, for a forecast. A circuit knows nothing of letters that a person sent.
 
     `groups`: how many letters there are by cause; empty for a whole DLQ, where passes have counted them. `came_back`:
-    by queue, when the last of them was sent. A circuit knows nothing of letters that a person sent.
+    by queue, when those that were looked at were last sent. `part`: how many were looked at; None for all.
     """
+
+    groups: Mapping[str, int] = field(default_factory=dict)
+    came_back: Mapping[str, Sequence[datetime]] = field(default_factory=dict)
+    part: int | None = None
+
+
+def forecast(seen: Mapping[str, Seen], circuits: Sequence[Circuit], basis: Basis) -> Iterator[str]:
+    """Sentences on what to expect for letters that are sent now."""
     emptied = {one.queue: _emptied(one) for one in circuits}
     for name, one in seen.items():
         kinds = [*one.kinds_down, *emptied.get(name, ())]
         of = f" of {name}" if len(seen) > 1 else ""
-        yield from _forecast_of_queue(of, one, kinds, groups, came_back.get(name))
+        yield from _forecast_of_queue(
+            of, one, kinds, basis.groups, _expected(one, basis.came_back.get(name, ()), basis.part)
+        )
     at = max(one.at for one in seen.values())
     for cause in (cause for circuit in circuits for cause in circuit.causes):
-        if cause.cause in groups and cause.succeeded and cause.counted_at:
+        if cause.cause in basis.groups and cause.succeeded and cause.counted_at:
             told = f"{cause.succeeded:,}, counted {ago(cause.counted_at, at)}"
             yield f"Letters of {cause.cause} that succeeded after they had failed: {told}."
 
@@ -220,7 +226,7 @@ def _forecast_of_queue(
     seen: Seen,
     kinds: Iterable[KindDown],
     groups: Mapping[str, int],
-    came_back: datetime | None,
+    expected: str,
 ) -> Iterator[str]:
     all_of_them = sum(groups.values()) if groups else seen.backlog or 0
     of_kinds = {
@@ -228,7 +234,7 @@ def _forecast_of_queue(
     }
     down = {kind: count for kind, count in of_kinds.items() if count}
     if not down or sum(down.values()) < all_of_them:
-        yield f"Expected{' of the others' if down else ''}{of}: {_expected(seen, came_back)}"
+        yield f"Expected{' of the others' if down else ''}{of}: {expected}"
     for kind, count in down.items():
         yield _forecast_of_kind(kind, count, seen.at)
 
@@ -242,7 +248,7 @@ def _forecast_of_kind(kind: KindDown, count: int, now: datetime) -> str:
     return f"{told}, unless that was mended: no canary of it has succeeded{since}."
 
 
-def _expected(seen: Seen, came_back: datetime | None) -> str:
+def _expected(seen: Seen, came_back: Sequence[datetime], part: int | None) -> str:
     # A person's letters go even if something keeps passes from acting.
     unkept = replace(seen, mode=Mode.AUTOMATIC, passes=Passes.RUN, orders=Orders())
     topic = headline(unkept).topic
@@ -251,14 +257,26 @@ def _expected(seen: Seen, came_back: datetime | None) -> str:
     if topic in _FAIL:
         return f"they fail again, as long as this holds: {topic.value}."
     last = f"letters sent {ago(seen.succeeded_at, seen.at)}" if seen.succeeded_at else ""
-    if came_back and seen.succeeded_at and came_back > seen.succeeded_at:
-        since = f"some of these were sent {ago(came_back, seen.at)}, and came back"
-        return f"not known. {last.capitalize()} succeeded, but {since}."
+    if since := [at for at in came_back if seen.succeeded_at and at > seen.succeeded_at]:
+        told = _came_back(since, part, seen.at)
+        return f"not known. {last.capitalize()} succeeded, but {told}."
     if seen.is_fresh:
-        return f"they succeed, as did {last}."
+        return f"they succeed, as did {last}.{_looked_at(part)}"
     if last:
         return f"not known. The last that are known to have succeeded are {last}."
     return "not known. No letter is known to have succeeded."
+
+
+def _came_back(sent: Sequence[datetime], part: int | None, now: datetime) -> str:
+    of = "these" if part is None else f"the {part:,} looked at"
+    were = "were sent since, the last" if len(sent) > 1 else "was sent since,"
+    return f"{len(sent):,} of {of} {were} {ago(max(sent), now)}, and came back"
+
+
+def _looked_at(part: int | None) -> str:
+    if part is None:
+        return ""
+    return f" {letters(part)} of these {'was' if part == 1 else 'were'} looked at."
 
 
 def gone_since(circuits: Iterable[Circuit], since: datetime, *, keeps_order: bool) -> int:

@@ -32,7 +32,7 @@ from smart_redriver.oncall.moving.selection import (
 )
 from smart_redriver.oncall.moving.sending import SendBack, Validate, validator
 from smart_redriver.oncall.moving.work import Throttle, Work
-from smart_redriver.oncall.status.outlook import forecast
+from smart_redriver.oncall.status.outlook import Basis, forecast
 from smart_redriver.oncall.status.standing import confirm_sending, tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Misused
 from smart_redriver.oncall.terminal.table import printable
@@ -82,8 +82,12 @@ def replay(session: Session, request: ReplayRequest) -> Exit:
     selection = find_selection(session, request.choice, from_dlq=request.from_dlq, is_sent=True)
     _tell_plan(session, request, selection, rate)
     standing = tell_standing(session)
-    groups, came_back = causes_of(selection), selection.came_back
-    for line in forecast(standing.seen, standing.circuits, groups, came_back):
+    basis = Basis(
+        groups=causes_of(selection),
+        came_back=selection.came_back,
+        part=selection.in_hand if selection.in_hand < selection.count else None,
+    )
+    for line in forecast(standing.seen, standing.circuits, basis):
         session.terminal.plan(printable(line))
     if request.is_dry_run:
         return end_dry_run(session, {**selection.to_json(), "rate": rate})
