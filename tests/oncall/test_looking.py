@@ -253,6 +253,19 @@ def test_parked_counts_by_reason_and_error_without_receiving_anything(desk: Desk
     assert groups == [("MAX_ATTEMPTS", None, 2), ("MAX_ATTEMPTS", "ValueError", 1)]
 
 
+def test_every_command_says_in_the_same_words_that_no_cause_is_known(desk: Desk) -> None:
+    (letter,) = desk.park("a")
+
+    for command in (
+        ("causes",),
+        ("parked",),
+        ("parked", "--list"),
+        ("show", letter),
+        ("replay", "--all", "--dry-run"),
+    ):
+        assert "no cause reported" in desk(*command).out, command
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

@@ -116,7 +116,7 @@ def test_replay_shows_its_plan_and_does_nothing_without_a_yes(desk: Desk) -> Non
 
     assert ran.code == 1
     assert "Plan: replay 2 letters to orders, 100 a second" in ran.out
-    assert "2  MAX_ATTEMPTS · no error given" in ran.out
+    assert "2  MAX_ATTEMPTS · no cause reported" in ran.out
     assert "Nothing was changed." in ran.err
     assert desk.bodies(SOURCE) == []
     assert desk.history() == []
@@ -141,7 +141,7 @@ def test_a_dry_run_tells_the_plan_as_json(desk: Desk) -> None:
             "count": 2,
             "is_exact": True,
             "rate": 7.0,
-            "groups": {"MAX_ATTEMPTS · no error given": 2},
+            "groups": {"MAX_ATTEMPTS · no cause reported": 2},
         }
     }
     assert {one["original_id"]: one["body"] for one in samples} == dict(

@@ -13,11 +13,10 @@ from smart_redriver.engine.model.causes import CauseCircuit
 from smart_redriver.engine.model.circuit import Circuit
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.deployment.message_store import Stuck
+from smart_redriver.oncall.letters.presentation import NO_CAUSE
 from smart_redriver.oncall.status.outlook import cause_to_json, held_in_words, since_when
 from smart_redriver.oncall.terminal.words import stamp
 
-#: The name of a group whose letters have no reported cause.
-NO_CAUSE = "no cause reported"
 NOT_LOOKED_AT = "which no pass has looked at yet"
 _LOOKED_AT_NEXT = "the next pass looks at them"
 _LOOKED_AT_BUT_BLOCKED = (

@@ -46,13 +46,13 @@ PARKED_BY_PEOPLE = {
 #: All reasons that `--parked-as` accepts.
 REASONS = (*(one.value for one in PARKED), *PARKED_BY_PEOPLE)
 
-#: A label for letters whose consumer left no error on them.
-NO_ERROR = "no error given"
+#: The name of letters whose consumer reported no cause, and left no error on them.
+NO_CAUSE = "no cause reported"
 
 
 def label(entry: Entry) -> tuple[str, str]:
     """The reason and the cause that name a group. Without a report, the cause is the error that the message carries."""
-    return entry.park_reason or "UNKNOWN", entry.cause or entry.error or NO_ERROR
+    return entry.park_reason or "UNKNOWN", entry.cause or entry.error or NO_CAUSE
 
 
 def entry_to_json(entry: Entry) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from smart_redriver.oncall.letters.choice import Choice, Filter, filter_of
 from smart_redriver.oncall.letters.ledger_scan import parked_entries
 from smart_redriver.oncall.letters.look import Look
 from smart_redriver.oncall.letters.presentation import (
-    NO_ERROR,
+    NO_CAUSE,
     NOT_PARKED_BY_LEDGER,
     REASONS,
     TRY_AGAIN,
@@ -50,7 +50,7 @@ class Group:
     def to_json(self) -> dict[str, Any]:
         return {
             "reason": self.reason,
-            "cause": None if self.cause == NO_ERROR else self.cause,
+            "cause": None if self.cause == NO_CAUSE else self.cause,
             "error": self.error,
             "count": self.count,
             "first_parked": stamp(self.first),
@@ -187,18 +187,16 @@ def _tell(
             (f"{one.count:,}", one.reason, one.cause, ago(one.first, now), ago(one.last, now))
             for one in groups
         ]
-        session.terminal.table(
-            ("COUNT", "REASON", "CAUSE OR ERROR", "FIRST", "LAST"), rows, right={0}
-        )
+        session.terminal.table(("COUNT", "REASON", "CAUSE", "FIRST", "LAST"), rows, right={0})
         say()
         for reason in dict.fromkeys(one.reason for one in groups):
             if words := why_parked(reason):
                 say(f"{reason}: {words}.")
         return
     lines = [
-        (entry.original_id, label(entry)[0], entry.error or NO_ERROR, str(entry.redrive_count), str(entry.strikes),
+        (entry.original_id, reason, entry.error or cause, str(entry.redrive_count), str(entry.strikes),
          ago(entry.parked_at or entry.first_seen, now))
-        for entry in shown
+        for entry, (reason, cause) in zip(shown, map(label, shown), strict=True)
     ]  # fmt: skip
     titles = ("ID", "REASON", "ERROR", "REDRIVES", "STRIKES", "PARKED")
     session.terminal.table(titles, lines, right={3, 4})

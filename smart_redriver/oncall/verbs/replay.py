@@ -15,7 +15,7 @@ from smart_redriver.oncall.audit.trail import recorded
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice, choice_of
 from smart_redriver.oncall.letters.look import with_full_ids
-from smart_redriver.oncall.letters.presentation import NO_ERROR
+from smart_redriver.oncall.letters.presentation import label
 from smart_redriver.oncall.moving.ending import (
     destinations_in_words,
     end_dry_run,
@@ -207,7 +207,7 @@ def _fate(entry: Entry) -> str:
     if entry.status is Status.SUCCEEDED:
         return "succeeded"
     if entry.status in (Status.RETURNED, Status.FAILED, Status.PARKED) or entry.is_settled:
-        return f"failed again, {entry.cause or entry.error or NO_ERROR}"
+        return f"failed again, {label(entry)[1]}"
     return _UNKNOWN
 
 

@@ -33,11 +33,11 @@ from smart_redriver.oncall.letters.failures import (
 from smart_redriver.oncall.letters.ledger_scan import find_entry
 from smart_redriver.oncall.letters.look import find, full_ids
 from smart_redriver.oncall.letters.presentation import (
-    NO_ERROR,
     Room,
     belongs,
     entry_to_json,
     hidden_in_words,
+    label,
     shown_body,
     why_parked,
 )
@@ -348,7 +348,7 @@ def _facts(
     yield "Strikes", str(entry.strikes)
     if entry.parked_at:
         why = f"{entry.park_reason} ({ago(entry.parked_at, now)})"
-        yield "Parked", f"{why}, {entry.error or NO_ERROR}"
+        yield "Parked", f"{why}, {entry.error or label(entry)[1]}"
         yield "Why", f"it {why_parked(entry.park_reason or '')}"
     elif entry.error and not failure:
         yield "Error", entry.error
