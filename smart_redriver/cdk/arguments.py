@@ -239,9 +239,14 @@ def key_faults(
         elif is_elsewhere(key.key_arn, stack):
             accepted = f"a queue with a key of {stack.region}, where the stack is"
             yield Fault(setting=role, seen=key.key_arn, accepted=accepted)
-    if parking_lot_key and is_elsewhere(parking_lot_key.key_arn, stack):
+        else:
+            yield from partition_faults(role, key.key_arn)
+    if parking_lot_key is None:
+        return
+    if is_elsewhere(parking_lot_key.key_arn, stack):
         accepted = f"a key of {stack.region}, where the stack is"
         yield Fault(setting="parking_lot_key", seen=parking_lot_key.key_arn, accepted=accepted)
+    yield from partition_faults("parking_lot_key", parking_lot_key.key_arn)
 
 
 def is_away(stack: cdk.Stack, account: str, region: str) -> bool:

@@ -21,7 +21,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import IConstruct
 
 from smart_redriver.cdk.given import Targets
-from smart_redriver.cdk.queue_clashes import KEY_ARN
+from smart_redriver.cdk.queue_clashes import KEY_ARN, partition_faults
 from smart_redriver.engine.config.backends import IN_SQS
 from smart_redriver.engine.config.targets import (
     Address,
@@ -183,6 +183,8 @@ def unfit_keys(origin_config: OriginConfig, key_arns: Sequence[str]) -> Iterator
             accepted = "nothing without a queue or a topic among the targets"
         yield Fault(setting="target_keys", seen=" ".join(key_arns), accepted=accepted)
         return
+    for key in key_arns:
+        yield from partition_faults("target_keys", key)
     for target, key in zip(targets, cycle(key_arns), strict=False):
         region = target.split(":")[3]
         if (match := KEY_ARN.fullmatch(key)) and not _is_in(match["region"], target, _REGION):

@@ -34,13 +34,13 @@ MAX_QUEUES_WITH_WIDGET = 23
 MAX_SOURCES = 10
 
 
-def partition_faults(place: str, queue_arn: str) -> Iterator[Fault]:
-    """Yield a fault of a queue's ARN with a partition that is known not to be its Region's."""
-    home = QUEUE_ARN.fullmatch(queue_arn)
+def partition_faults(place: str, arn: str) -> Iterator[Fault]:
+    """Yield a fault of a queue's or key's ARN with a partition that is known not to be its Region's."""
+    home = QUEUE_ARN.fullmatch(arn) or KEY_ARN.fullmatch(arn)
     partition = RegionInfo.get(home["region"]).partition if home else None
-    if home and partition and not queue_arn.startswith(f"arn:{partition}:"):
+    if home and partition and not arn.startswith(f"arn:{partition}:"):
         accepted = f"an ARN in the partition {partition}, as {home['region']} is"
-        yield Fault(setting=place, seen=queue_arn, accepted=accepted)
+        yield Fault(setting=place, seen=arn, accepted=accepted)
 
 
 class EntryReader(Protocol):
@@ -240,7 +240,7 @@ def _same_target(one: _Named) -> tuple[str, tuple[str, str]]:
 def _elsewhere(queues: Iterable[_Named], keys: Iterable[_Named]) -> Iterator[Fault]:
     """Yield faults of queues outside the function's account or Region, and of keys outside that Region.
 
-    A queue in another partition than its Region is nowhere.
+    A queue or key in another partition than its Region is nowhere.
     """
     for one in queues:
         yield from partition_faults(one.place, one.value)
@@ -249,6 +249,7 @@ def _elsewhere(queues: Iterable[_Named], keys: Iterable[_Named]) -> Iterator[Fau
             where = "/".join(one.home)
             yield Fault(setting=one.place, seen=one.value, accepted=f"a queue in {where}")
     for one in keys:
+        yield from partition_faults(one.place, one.value)
         key = KEY_ARN.fullmatch(one.value)
         if key and one.home[0] and key["region"] != one.home[0]:
             yield Fault(setting=one.place, seen=one.value, accepted=f"a key of {one.home[0]}")

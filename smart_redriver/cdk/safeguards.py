@@ -15,7 +15,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from smart_redriver.cdk.queue_clashes import KEY_ARN
+from smart_redriver.cdk.queue_clashes import KEY_ARN, partition_faults
 from smart_redriver.engine.config.kinds import Kind, read_fields, setting, whole
 from smart_redriver.engine.errors import Fault, SettingsError
 
@@ -214,6 +214,7 @@ class Safeguards:
         read, faults = read_fields(cls, values)
         unread = {fault.setting for fault in faults}
         faults += (one for one in _half_a_network(read) if not unread & set(_NETWORK))
+        faults += partition_faults("encryption_key_arn", read["encryption_key_arn"])
         if faults:
             raise SettingsError(faults)
         return cls(**read)

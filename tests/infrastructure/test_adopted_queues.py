@@ -170,6 +170,16 @@ def test_a_key_may_be_of_another_account_but_not_of_another_region():
     assert fault.endswith("a key of eu-west-1")
 
 
+@pytest.mark.parametrize("name", ["source_key_arn", "dead_letter_key_arn", "parking_lot_key_arn"])
+def test_a_key_in_another_partition_than_its_region_is_refused(name):
+    """A policy with this ARN grants nothing, so that no pass can read the queue."""
+    key = key_arn(1).replace("arn:aws:", "arn:aws-cn:")
+
+    assert faults_of([entry("orders", **{name: key})]) == [
+        f"queues[0].{name}: saw '{key}', accepted is an ARN in the partition aws, as eu-west-1 is"
+    ]
+
+
 @pytest.mark.parametrize("queues", [[], "", "no/such/file.toml", 5, {"orders": {}}, ["orders"]])
 def test_what_is_no_list_of_queues_is_one_fault(queues):
     [fault] = faults_of(queues)

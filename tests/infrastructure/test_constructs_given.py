@@ -211,6 +211,9 @@ def test_an_alias_is_refused_wherever_a_key_is_given(stack, give, setting):
         Safeguards.of(encryption_key=alias)
 
 
+IN_GOV_CLOUD = key_arn(1).replace("arn:aws:", "arn:aws-us-gov:")
+
+
 def test_a_parking_lots_key_of_another_region_is_refused(stack):
     key = kms.Key.from_key_arn(stack, "Key", key_arn(1).replace(REGION, "us-east-1"))
 
@@ -236,6 +239,25 @@ def test_a_queue_with_a_key_of_another_region_is_refused(stack):
     assert refused(stack, dead_letter_queue=dead) == {
         "dead_letter_queue": f"a queue with a key of {REGION}, where the stack is"
     }
+
+
+def test_a_queue_with_a_key_in_another_partition_than_its_region_is_refused(stack):
+    dead = sqs.Queue.from_queue_attributes(
+        stack, "Dead", queue_arn=queue_arn("orders-dlq"), key_arn=IN_GOV_CLOUD
+    )
+
+    assert refused(stack, dead_letter_queue=dead) == {
+        "dead_letter_queue": f"an ARN in the partition aws, as {REGION} is"
+    }
+
+
+def test_another_key_in_another_partition_than_its_region_is_refused(stack):
+    key = kms.Key.from_key_arn(stack, "Key", IN_GOV_CLOUD)
+    told = f"an ARN in the partition aws, as {REGION} is"
+
+    assert refused(stack, resources=Resources(parking_lot_key=key)) == {"parking_lot_key": told}
+    with pytest.raises(SettingsError, match=rf"encryption_key_arn.*{told}"):
+        Safeguards.of(encryption_key=key)
 
 
 def test_a_queue_of_a_stack_in_another_region_is_refused(stack):

@@ -91,6 +91,16 @@ def test_keys_of_targets_are_read_as_those_of_sources_are():
     assert fault.endswith("nothing without a queue or a topic among the targets")
 
 
+def test_a_targets_key_in_another_partition_than_its_region_is_refused():
+    key = key_arn(4).replace("arn:aws:", "arn:aws-cn:")
+
+    [fault] = faults_of(
+        origin_entry("orders", "eventbridge", queue_arn("orders"), target_key_arn=key)
+    )
+
+    assert fault.endswith("an ARN in the partition aws, as eu-west-1 is")
+
+
 def test_a_private_host_is_let_through_where_it_is_named():
     [queue] = read(origin_entry("hooks", "sns", PRIVATE, private_hosts=["hooks.internal"]))
 

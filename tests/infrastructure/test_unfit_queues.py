@@ -17,7 +17,7 @@ from tests.infrastructure.adopted import ACCOUNT, in_role, key_arn, queue_arn
 from tests.infrastructure.app_process import UNBUNDLED
 from tests.infrastructure.conftest import FLAGS, check_by_the_cdk
 
-CHINESE_KEY = key_arn(1).replace("arn:aws", "arn:aws-cn")
+CHINESE_KEY = key_arn(1).replace("arn:aws", "arn:aws-cn").replace("eu-west-1", "cn-north-1")
 FOURTEEN, ONE = cdk.Duration.days(14), cdk.Duration.days(1)
 
 
@@ -304,7 +304,7 @@ def test_statements_of_an_app_without_flags_and_a_place_can_be_pasted(stack):
         "aws:PrincipalArn": f"arn:aws:iam::{ACCOUNT}:role/Shop-*"
     }
     assert of_key["Principal"] == {"AWS": f"arn:aws-cn:iam::{ACCOUNT}:root"}
-    assert of_key["Condition"]["StringEquals"] == {"kms:ViaService": "sqs.eu-west-1.amazonaws.com"}
+    assert of_key["Condition"]["StringEquals"] == {"kms:ViaService": "sqs.cn-north-1.amazonaws.com"}
     assert "$" not in text
     assert "Fn::" not in text
 
