@@ -263,6 +263,47 @@ def test_what_was_edited_goes_to_the_same_target(desk: TargetDesk) -> None:
     assert desk.targets["lambda:billing"].given == ['{"a": 2}']
 
 
+@pytest.mark.parametrize(
+    ("verb", "more"),
+    [
+        ("replay", ()),
+        ("replay", ("--contains", "9")),
+        ("replay", ("--from-dlq", "--contains", "9")),
+        ("edit", ("--with", "sed s/9/8/")),
+        ("edit", ("--from-dlq", "--with", "sed s/9/8/")),
+    ],
+)
+@pytest.mark.parametrize("told", [FUNCTION, WEB])
+def test_only_the_circuits_of_the_letters_own_targets_speak_against_sending_them(
+    desk: TargetDesk, verb: str, more: tuple[str, ...], told: str
+) -> None:
+    """A target whose circuit was OPEN held up the letters of every other target of its DLQ."""
+    [one] = desk.letters_of(told, "9")
+    desk.letters_of(FUNCTION, "1")
+    if "--from-dlq" not in more:
+        desk("park", "--all", "--yes")
+    desk("open", "--queue", "lambda:billing", "--reason", "it is down", "--yes")
+
+    which = () if "--contains" in more else (one,) if verb == "replay" else ("--contains", "9")
+    ran = desk(verb, *which, *more, "--yes")
+
+    is_refused = told == FUNCTION
+    assert (ran.code == 1) is is_refused, ran.said
+    assert ("The circuit of lambda:billing is OPEN: its" in ran.err) is is_refused
+    assert len(desk.targets[WEB].given) == (not is_refused)
+    assert desk.targets["lambda:billing"].given == []
+
+
+def test_letters_that_nobody_looked_at_may_belong_to_any_target(desk: TargetDesk) -> None:
+    desk.letters_of(WEB, "1")
+    desk("open", "--queue", "lambda:billing", "--reason", "it is down", "--yes")
+
+    ran = desk("replay", "--from-dlq", "--all", "--yes")
+
+    assert ran.code == 1
+    assert "The circuit of lambda:billing is OPEN: its" in ran.err
+
+
 def test_the_plan_of_a_replay_counts_no_letter_that_fits_no_target(desk: TargetDesk) -> None:
     desk.letters_of(FUNCTION, "one")
     [nobodys] = desk.letters_of("UNKNOWN_ORIGIN", "two")

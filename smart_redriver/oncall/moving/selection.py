@@ -60,7 +60,7 @@ class Selection:
     their group. `is_cut`: groups have more letters than can be seen. `is_cut_elsewhere`: only groups without a selected
     letter have, so that `unseen` letters stay. `hidden` letters could not be looked at, and stay. `missing`: named ids
     that were not found. `in_hand`: how many were looked at. `came_back`: by queue, when these were last sent there, to
-    fail again.
+    fail again. `queues`: the source queues that letters belong to; empty if not all of them are known.
     """
 
     count: int = 0
@@ -75,6 +75,7 @@ class Selection:
     samples: list[Letter] = field(default_factory=list)
     in_hand: int = 0
     came_back: dict[str, list[datetime]] = field(default_factory=dict)
+    queues: set[str] = field(default_factory=set)
     is_exact: bool = True
     missing: set[str] = field(default_factory=set)
     cost: str = ""
@@ -99,6 +100,7 @@ class Selection:
         self.is_exact = not look.is_cut_short and not self.is_cut
         if not self.is_exact:
             self.missing.clear()  # they may be among letters not looked at
+            self.queues.clear()
         self.cost = look.cost()
 
     def lines(self) -> Iterator[str]:
@@ -242,6 +244,7 @@ def _as_the_ledger_has_it(
         if choice.filter.needs_body_of(entry) or is_doubtful:
             return None
         selection.groups[_label(entry)] += 1
+        selection.queues.add(entry.queue)
         selection.missing -= {entry.current_id, entry.original_id}
     if _lists_gone_letters(choice, listed, depth):
         return None
@@ -258,6 +261,7 @@ def _lists_gone_letters(choice: Choice, listed: int, depth: int) -> bool:
 def _if_told(selection: Selection, choice: Choice, *, unlisted: int) -> Selection | None:
     if choice.is_all and unlisted:
         selection.groups[NOT_PARKED_BY_LEDGER] = unlisted
+        selection.queues.clear()
     selection.count = selection.groups.total()
     return selection if choice.is_all or _is_told(choice, selection.count, unlisted) else None
 
@@ -308,7 +312,7 @@ def _as_they_are(
                 overtaking.saw(case, is_selected=why is None and is_selected)
             if is_selected:
                 selection.missing -= ids_of(case)
-                _count(selection, choice, case, why, is_parked=not from_dlq)
+                _count(session, selection, choice, case, why, is_parked=not from_dlq)
             if choice.is_met_by(selection.count + selection.left_out.total()):
                 break
         else:
@@ -324,11 +328,18 @@ def _unfit(case: Case, *, is_sent: bool) -> str | None:
 
 
 def _count(
-    selection: Selection, choice: Choice, case: Case, why: str | None, *, is_parked: bool
+    session: Session,
+    selection: Selection,
+    choice: Choice,
+    case: Case,
+    why: str | None,
+    *,
+    is_parked: bool,
 ) -> None:
     """Count a selected letter, or why it stays. A returned copy counts only if it was named."""
     if why is None:
         selection.add(case, is_parked=is_parked)
+        selection.queues.add(session.name_of(case))
     elif why != COPY or case.message_id in choice.ids:
         selection.left_out[why] += 1
 

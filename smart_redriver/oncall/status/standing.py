@@ -5,7 +5,7 @@ Every plan shows it. A change to a circuit is conditional on the circuit's versi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -163,13 +163,13 @@ class Standing:
         for change in self.changes:
             yield f"Within the last hour: {change.told(self.at)}."
 
-    def against_sending(self) -> list[str]:
-        """Reasons against sending letters past the re-driver."""
+    def against_sending(self, to: Collection[str]) -> list[str]:
+        """Reasons against sending letters past the re-driver `to` these source queues; to any if it is empty."""
         paused = [self.pause_in_words()] if self.is_paused else []
         return paused + [
             f"The circuit of {one.queue} is {one.state.value}: its consumer has not been shown to be well."
             for one in self.circuits
-            if one.state is not State.CLOSED
+            if one.state is not State.CLOSED and (not to or one.queue in to)
         ]
 
 
@@ -238,16 +238,18 @@ def confirm_sending(
     standing: Standing,
     *,
     insists: bool,
+    to: Collection[str] = (),
     other: str | None = None,
 ) -> bool:
     """Ask before letters go past the re-driver, and again for each objection. Returns whether `other` was the answer.
 
+    `to`: the source queues that the letters belong to, if all are known: the circuits of others are no objection.
     People read a plan for minutes, and on a page for a quarter of an hour, so objections that arose meanwhile are asked
     about, too. Raises CallFailed and Refused.
     """
-    known = standing.against_sending()
+    known = standing.against_sending(to)
     is_other = confirm_against(session, question, known, insists=insists, other=other)
-    came_up = [one for one in take_standing(session).against_sending() if one not in known]
+    came_up = [one for one in take_standing(session).against_sending(to) if one not in known]
     _refuse_unheard(session, came_up, insists=insists)
     _ask_for_each(session, [f"Meanwhile: {one}" for one in came_up], insists=insists)
     return is_other

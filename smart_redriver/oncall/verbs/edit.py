@@ -113,7 +113,7 @@ def _edit(
     session.terminal.plan(f"The original will be kept in {request.file}: `redrive undo` takes it.")
     standing = tell_standing(session)
     question = f"Send the edited copy to {to}, and remove the original?"
-    confirm_sending(session, question, standing, insists=request.insists)
+    confirm_sending(session, question, standing, insists=request.insists, to=[to])
     return _send(session, request, file, out_of, before.letter, after.letter)
 
 
@@ -273,7 +273,8 @@ class Trial:
     """The command's effect on letters: the original ids of those it changes, how many stay and why, and sample pairs.
 
     `left_over` has the ids of copies of letters that were sent already and are elsewhere. They are removed. `unseen`
-    letters were hidden, or behind others of their group. `missing`: named ids that were not found.
+    letters were hidden, or behind others of their group. `missing`: named ids that were not found. `queues`: the
+    source queues that changed letters belong to.
     """
 
     changed: set[str] = field(default_factory=set)
@@ -283,6 +284,7 @@ class Trial:
     missing: set[str] = field(default_factory=set)
     staying: Counter[str] = field(default_factory=Counter)
     samples: list[tuple[Letter, Letter]] = field(default_factory=list)
+    queues: set[str] = field(default_factory=set)
     cost: str = ""
 
     @property
@@ -346,7 +348,7 @@ def rewrite(session: Session, request: RewriteRequest) -> Exit:
     question = (
         f"Send the command's output for {letters(len(trial.changed))}, and remove the originals?"
     )
-    confirm_sending(session, question, standing, insists=request.insists)
+    confirm_sending(session, question, standing, insists=request.insists, to=trial.queues)
     return _send_rewritten(session, request, out_of, transformation, trial)
 
 
@@ -404,6 +406,8 @@ def _try_on(
         trial.staying[fault] += 1
         return
     trial.changed.add(case.original_id)
+    if destination := destinations.of(case):
+        trial.queues.add(destination.source.name)
     after = transformation.take(case.letter)
     if len(trial.samples) < SAMPLES:
         trial.samples.append((case.letter, replace(after, receipt_handle="")))

@@ -97,6 +97,7 @@ def replay(session: Session, request: ReplayRequest) -> Exit:
         "Send them back?",
         standing,
         insists=request.insists,
+        to=selection.queues,
         other=_ONE if first else None,
     )
     if is_one and first:
