@@ -304,6 +304,39 @@ def test_letters_that_nobody_looked_at_may_belong_to_any_target(desk: TargetDesk
     assert "The circuit of lambda:billing is OPEN: its" in ran.err
 
 
+def test_an_edit_that_its_target_accepted_is_not_said_to_be_undone(desk: TargetDesk) -> None:
+    """It was looked for in the DLQ, where it never comes back, and said to be hidden or on its way."""
+    desk.letters_of(FUNCTION, '{"a": 1}')
+    desk.letters_of(WEB, '{"a": 1}')
+    desk("park", "--all", "--yes")
+    desk.targets[WEB].refuses['{"a": 2}'] = "NotTried"
+    desk("edit", "--all", "--with", "sed s/1/2/", "--export", "both.jsonl", "--yes")
+    Path("one.jsonl").write_text(Path("both.jsonl").read_text().splitlines(keepends=True)[0])
+
+    both, alone = desk("undo", "both.jsonl", "--yes"), desk("undo", "one.jsonl", "--yes")
+
+    assert "Sent, and put back if they have returned to the DLQ since: 0." in both.said
+    assert "Accepted by their target, so not put back: 1 letter." in both.said
+    assert "Skipped 1: its target accepted its copy, which does not come back." in both.err
+    assert alone.code == 1
+    assert "Accepted by their target: 1 letter, all of one.jsonl. That can't be undone" in alone.err
+
+
+@pytest.mark.parametrize(("name", "comes_back"), [("desk", False), ("of_lambda", True)])
+def test_an_edit_promises_undo_only_where_letters_come_back(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, name: str, comes_back: bool
+) -> None:
+    desk: TargetDesk = request.getfixturevalue(name)
+    [one] = desk.letters_of(FUNCTION, '{"a": 1}')
+    monkeypatch.setenv("EDITOR", "sed -i s/1/2/")
+
+    ran = desk("edit", one, "--from-dlq", answer="yes")
+
+    assert ran.code == 0, ran.said
+    assert ("`redrive undo` takes it." in ran.said) is comes_back
+    assert ("what its target accepts can't be undone." in ran.said) is not comes_back
+
+
 def test_the_plan_of_a_replay_counts_no_letter_that_fits_no_target(desk: TargetDesk) -> None:
     desk.letters_of(FUNCTION, "one")
     [nobodys] = desk.letters_of("UNKNOWN_ORIGIN", "two")

@@ -14,7 +14,7 @@ from smart_redriver.engine.counts import letters
 from smart_redriver.engine.errors import EntryFault
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.queue_facts import QueueFacts
-from smart_redriver.engine.passes.ports import DeadLetters
+from smart_redriver.engine.passes.ports import DeadLetters, Source
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.oncall.audit.trail import recorded
 from smart_redriver.oncall.deployment.message_store import Operation, refuse_unless
@@ -110,10 +110,15 @@ def _edit(
     if check and (fault := check(after.letter)):
         raise Refused(f"The edited letter is {fault}. Nothing was changed.")
     tell_order(session, from_dlq=request.from_dlq)
-    session.terminal.plan(f"The original will be kept in {request.file}: `redrive undo` takes it.")
+    undone = (
+        "what its target accepts can't be undone"
+        if to.settles_at_once
+        else "`redrive undo` takes it"
+    )
+    session.terminal.plan(f"The original will be kept in {request.file}: {undone}.")
     standing = tell_standing(session)
-    question = f"Send the edited copy to {to}, and remove the original?"
-    confirm_sending(session, question, standing, insists=request.insists, to=[to])
+    question = f"Send the edited copy to {to.name}, and remove the original?"
+    confirm_sending(session, question, standing, insists=request.insists, to=[to.name])
     return _send(session, request, file, out_of, before.letter, after.letter)
 
 
@@ -192,8 +197,8 @@ def _mended(letter: Letter, after: Letter) -> Letter:
     return replace(letter, body=after.body, attributes=after.attributes)
 
 
-def _destination(session: Session, after: Case) -> str:
-    """The name of the source queue that takes the edited letter. Raises Refused if there is none."""
+def _destination(session: Session, after: Case) -> Source:
+    """The source queue that takes the edited letter. Raises Refused if there is none."""
     destination = Destinations(session).of(after)
     if destination is None:
         raise Refused(f"The letter can't be sent: {why_not_served(after)}. Nothing was changed.")
@@ -202,7 +207,7 @@ def _destination(session: Session, after: Case) -> str:
         raise Refused(
             f"The edited letter has {after.letter.size:,} bytes, {name} takes {limit:,}. Nothing was changed."
         )
-    return name
+    return destination.source
 
 
 _NEW = "it was not in the plan"

@@ -1,7 +1,7 @@
 """`redrive undo`: puts letters into the parking lot again, as they are in a file.
 
 Deleted letters come back. An edited copy that returned to the DLQ or the parking lot is replaced by the original, and
-kept in a file of its own. A copy that is at its source queue can't be called back.
+kept in a file of its own. A copy that is at its source queue can't be called back, nor one that its target accepted.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import Any
 from smart_redriver.engine.counts import letters
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL
+from smart_redriver.engine.passes.ports import Source
 from smart_redriver.engine.triage.case import Case
-from smart_redriver.engine.triage.ledger import Status
+from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.audit.trail import recorded
 from smart_redriver.oncall.deployment.message_store import Operation, refuse_unless
 from smart_redriver.oncall.deployment.session import Session
@@ -38,6 +39,7 @@ _AWAY = (
     "its copy was not met: hidden, processed, or on its way; undo again if it comes back, or, after a purge, "
     "`redrive import --even-though-there`"
 )
+_ACCEPTED = "its target accepted its copy, which does not come back"
 _NOT_DEAD = "its copy was not met: done, still a job, or on its way; undo again if it dies"
 #: Statuses of letters that are in the DLQ, or about to be because their last failure was reported.
 _IN_DLQ = (Status.RETURNED, Status.FAILED)
@@ -60,6 +62,7 @@ class _Originals:
     """
 
     unknown: set[str] = field(default_factory=set)
+    accepted: set[str] = field(default_factory=set)
     gone: dict[str, Kept] = field(default_factory=dict)
     parked: dict[str, Kept] = field(default_factory=dict)
     returned: dict[str, Kept] = field(default_factory=dict)
@@ -67,7 +70,8 @@ class _Originals:
 
     def __len__(self) -> int:
         """The number of different letters: a file may have one in several lines."""
-        return sum(map(len, (self.unknown, self.gone, self.parked, self.returned, self.away)))
+        found = (self.unknown, self.accepted, self.gone, self.parked, self.returned, self.away)
+        return sum(map(len, found))
 
 
 def undo(session: Session, request: UndoRequest) -> Exit:
@@ -77,12 +81,20 @@ def undo(session: Session, request: UndoRequest) -> Exit:
     if not file.check():
         raise Refused(f"{request.file} has no letter in it: nothing to do.")
     originals = _sort(session, file)
+    accepted = len(originals.accepted)
+    if accepted == len(originals):
+        raise Refused(
+            f"Accepted by their target: {letters(accepted)}, all of {request.file}. That can't be undone: nothing was "
+            "changed."
+        )
     session.terminal.plan(
         f"Plan: put {letters(len(originals))} of {request.file} into the parking lot as they were. Deleted: "
         f"{len(originals.gone):,}. Parked, perhaps in another form: {len(originals.parked):,}. In the DLQ: "
         f"{len(originals.returned):,}. Sent, and put back if they have returned to the DLQ since: "
         f"{len(originals.away):,}. Their present versions are kept in {request.kept}."
     )
+    if accepted:
+        session.terminal.plan(f"Accepted by their target, so not put back: {letters(accepted)}.")
     tell_standing(session)
     session.terminal.confirm("Put them back?")
     with recorded(session, f"undo {request.file}", request.reason) as ended:
@@ -93,6 +105,7 @@ def undo(session: Session, request: UndoRequest) -> Exit:
 
 def _sort(session: Session, file: KeptFile) -> _Originals:
     found = _Originals()
+    sources = {source.name: source for source in session.sources}
     reading = iter(file)
     while few := list(islice(reading, ENTRIES_PER_CALL)):
         known = Whereabouts.of(session, few)
@@ -107,9 +120,16 @@ def _sort(session: Session, file: KeptFile) -> _Originals:
                 found.parked.setdefault(original_id, one)
             elif entry.status in _IN_DLQ:
                 found.returned.setdefault(original_id, one)
+            elif _is_accepted(entry, sources.get(entry.queue)):
+                found.accepted.add(original_id)
             else:
                 found.away.setdefault(original_id, one)
     return found
+
+
+def _is_accepted(entry: Entry, source: Source | None) -> bool:
+    """Whether its target's answer was the outcome. Raises CallFailed."""
+    return entry.status is Status.SUCCEEDED and source is not None and source.settles_at_once
 
 
 def _put_back(session: Session, request: UndoRequest, originals: _Originals) -> Tally:
@@ -118,6 +138,8 @@ def _put_back(session: Session, request: UndoRequest, originals: _Originals) -> 
         tally = _bring_back(session, request, originals.gone.values())
         if originals.unknown:
             tally.skipped[_UNKNOWN] += len(originals.unknown)
+        if originals.accepted:
+            tally.skipped[_ACCEPTED] += len(originals.accepted)
         in_dlq = originals.returned | originals.away
         for letters_of, is_dlq in ((originals.parked, False), (in_dlq, True)):
             if letters_of and not tally.was_interrupted:
