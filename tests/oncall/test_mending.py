@@ -326,7 +326,7 @@ def test_what_the_queue_refuses_stays_and_is_told(desk: Desk) -> None:
     assert ran.code == 3
     assert len(desk.bodies(SOURCE)) == 1
     assert desk.visible(PARKING_LOT) == 1
-    assert "Refused 1: SendMessageBatch: InternalError." in ran.err
+    assert "Refused 1: SendMessageBatch for orders: InternalError." in ran.err
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=lambda one: one.name)

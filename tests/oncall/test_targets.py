@@ -337,6 +337,24 @@ def test_an_edit_promises_undo_only_where_letters_come_back(
     assert ("what its target accepts can't be undone." in ran.said) is not comes_back
 
 
+def test_a_refusal_names_the_target_that_a_letter_was_for(desk: TargetDesk) -> None:
+    desk.letters_of(FUNCTION, "one")
+    desk.letters_of(WEB, "two", "three")
+    desk.targets["lambda:billing"].refuses["one"] = "AccessDenied"
+    desk.targets[WEB].refuses["two"] = "HostNotFound"
+    desk.targets[WEB].bounces["three"] = "HTTP 503"
+    desk("park", "--all", "--yes")
+
+    told = [desk("replay", "--all", "--yes").err]
+    desk("delete", "--all", "--export", "gone.jsonl", "--yes")
+    told.append(desk("import", "gone.jsonl", "--to", "source", "--yes").err)
+
+    for err in told:
+        assert "Refused 1: Invoke for lambda:billing: AccessDenied." in err
+        assert f"Refused 1: Invoke for {WEB}: HostNotFound." in err
+        assert f"Refused 1: {WEB}: HTTP 503." in err
+
+
 def test_the_plan_of_a_replay_counts_no_letter_that_fits_no_target(desk: TargetDesk) -> None:
     desk.letters_of(FUNCTION, "one")
     [nobodys] = desk.letters_of("UNKNOWN_ORIGIN", "two")

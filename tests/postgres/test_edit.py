@@ -107,7 +107,10 @@ def test_a_row_that_somebody_changes_meanwhile_is_left(desk, bench):
         "edit", "--all", *MEND, "--from-dlq", "--yes", "--json", script=on("RedriveLetters", change)
     )
 
-    assert (ran.code, ran.json["failed"]) == (1, {"RedriveLetters: LetterNotThere": 1}), ran.said
+    assert (ran.code, ran.json["failed"]) == (
+        1,
+        {"RedriveLetters for orders: LetterNotThere": 1},
+    ), ran.said
     assert bench.everywhere() == {1: 1}
     assert bench.payloads("jobs_dlq") == [1]
 

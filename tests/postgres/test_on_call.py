@@ -522,7 +522,7 @@ def test_a_replay_says_why_the_table_takes_nobody(desk, bench):
 
     ran = desk("replay", "--all", "--yes", "--json")
 
-    assert (ran.code, ran.json["failed"]) == (1, {"RedriveLetters: NotNullViolation": 3})
+    assert (ran.code, ran.json["failed"]) == (1, {"RedriveLetters for orders: NotNullViolation": 3})
     assert bench.payloads("jobs_parked") == [1, 2, 3]
 
 

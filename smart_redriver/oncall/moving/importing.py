@@ -12,12 +12,13 @@ from zlib import crc32
 
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL, Outgoing, Sent
+from smart_redriver.engine.passes.ports import Source
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.export_file import Kept
 from smart_redriver.oncall.letters.reach import BEHIND, in_ranks
-from smart_redriver.oncall.moving.sending import Destinations, replayed
+from smart_redriver.oncall.moving.sending import Destinations, naming_source, replayed
 from smart_redriver.oncall.moving.work import NewPause, Tally, leased_work, new_owner, tell_refused
 from smart_redriver.oncall.terminal.terminal import Advance
 
@@ -207,7 +208,14 @@ class ToSource(Importing):
                 for case in some
             ]
             record = partial(replayed, source, now, self._note)
-            self._send(some, outgoing, source.deliver, record, now)
+            self._send(some, outgoing, partial(_deliver, source), record, now)
+
+
+def _deliver(source: Source, outgoing: Sequence[Outgoing]) -> Sent:
+    """Send letters to a source, whose name is then in each fault and each answer."""
+    sent = source.deliver(outgoing)
+    named = {key: f"{source.name}: {answer}" for key, answer in sent.bounced.items()}
+    return replace(sent, faults=naming_source(sent.faults, source.name), bounced=named)
 
 
 class ToParkingLot(Importing):

@@ -9,8 +9,8 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -123,6 +123,11 @@ def _groups_of_the_refused(going: Sequence[Leaving], part: Forwarded) -> set[str
     return {_group_of(one) for one in going if one.outgoing.letter.message_id not in part.sent}
 
 
+def naming_source(faults: Iterable[EntryFault], source: str) -> list[EntryFault]:
+    """The faults, each with the name of the source that the call was for: a command sends to several."""
+    return [replace(fault, call=f"{fault.call} for {source}") for fault in faults]
+
+
 class SendBack:
     """An `Act`: sends letters back to the source queues that they belong to, unchanged or as `edit` makes them.
 
@@ -208,7 +213,7 @@ class SendBack:
             for key, answer in forwarded.bounced.items()
         ]
         acted.done += [case for case in some if case.message_id in forwarded.sent]
-        acted.faults += forwarded.not_sent
+        acted.faults += naming_source(forwarded.not_sent, source)
         refused = {fault.key for fault in forwarded.not_sent}
         for case in some:
             if case.message_id in refused:
