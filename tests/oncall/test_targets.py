@@ -18,10 +18,12 @@ from smart_redriver.engine.model.batch import Batch, Heard
 from smart_redriver.engine.model.breaker import new_circuit, refused
 from smart_redriver.engine.model.circuit import State
 from smart_redriver.engine.triage.ledger import Status
+from smart_redriver.oncall.console.shelf import Notepad
 from smart_redriver.oncall.deployment.places import Place, read_places
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.widget.page import page_of
+from tests.oncall.browsing import Browsing
 from tests.oncall.fakes import STACK, outputs_of
 from tests.oncall.target_desk import FUNCTION, OF_SNS, WEB, TargetDesk
 
@@ -474,12 +476,14 @@ def test_the_list_name_is_said_of_all_targets_and_not_the_first_ones(desk: Targe
     heads = [desk(verb).out for verb in ("status", "causes", "doctor", "audit")]
     rows = desk("status", "--overview").out.splitlines()
     plans = [desk("delete", "--from-dlq", "--all", "--dry-run").said, desk("run", "--yes").said]
+    (listed,) = Browsing(desk.session(Wire(), Notepad())).get("/api/status")["queues"]
 
     assert [one.startswith(("News, ", "News:")) for one in heads] == [True] * 4
     assert any(one.startswith("News  ") for one in rows)
     assert "1 letter of News (all)" in plans[0]
     assert "Plan: one pass over the DLQ of News, as the schedule does it." in plans[1]
     assert desk("status", "--json").json["queues"][0]["queue"] == "lambda:billing"
+    assert (listed["queue"], listed["spoken"]) == ("lambda:billing", "News")
 
 
 @pytest.mark.parametrize(("name", "comes_back"), [("desk", False), ("of_lambda", True)])

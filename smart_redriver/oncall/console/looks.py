@@ -76,7 +76,7 @@ def status(session: Session) -> dict[str, Any]:
         {"name": one.name, "text": session.terminal.spare(one.text), "tone": _tone(one.tone)}
         for one in facts_of(snapshot, with_full_names=False)
     ]
-    name = session.terminal.spare(snapshot.queue)
+    name = session.terminal.spare(session.place.name)
     return snapshot.to_json() | {"spoken": name, "facts": facts}
 
 
