@@ -587,7 +587,10 @@ def _down(seen: Seen) -> Headline | None:
     if seen.state is not State.OPEN:
         return None
     why = f"Consumer likely down{_belief(seen)}{_shown(seen)}"
-    then = 'Fix the consumer; letters then go back by themselves. Fixed already: `redrive close --reason "..."`.'
+    then = (
+        "Fix the consumer; letters then go back by themselves. "
+        f'Fixed already: `redrive close --queue {seen.queue} --reason "..."`.'
+    )
     if seen.refusal:
         why = f"{seen.queue} refuses letters: {seen.refusal}"
         then = "`redrive doctor` says what is missing; letters then go back by themselves."

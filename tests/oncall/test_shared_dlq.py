@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -72,6 +74,18 @@ def test_no_circuit_is_forced_while_either_could_be_meant(desk: Desk, verb: str)
     assert ran.code == 1
     assert "Choose one with --queue: orders, invoices." in ran.err
     assert desk.history() == []
+
+
+def test_a_hint_to_force_a_circuit_can_be_run_as_it_is(desk: Desk) -> None:
+    """It named no queue, and the command then asked for one."""
+    desk.dead_letters("a")
+    desk("open", "--queue", INVOICES, "--reason", "the ledger is down", "--yes")
+
+    told = [desk("status").out, desk("drain", answer="no").said]
+
+    hints = [re.findall(r"`redrive (close [^`]*)`", one) for one in told]
+    assert hints == [['close --queue invoices --reason "..."'], ["close --queue invoices"]]
+    assert desk(*shlex.split(hints[0][0]), "--yes").code == 0
 
 
 def test_a_pause_holds_the_letters_of_both(desk: Desk) -> None:

@@ -54,12 +54,11 @@ def check_circuits(session: Session) -> Iterator[Finding]:
     for name, circuit in circuits.items():
         yield good(f"The circuit of {name} can be read.")
         if circuit and (code := refusal_of(circuit)):
-            which = f" --queue {name}" if len(circuits) > 1 else ""
             yield wrong(
                 f"{name} refused letters {ago(circuit.changed_at, session.clock())}: {code}.",
                 "Mend what the code names; `redrive logs --event pass.finished` has the calls under `faults`. "
                 "Its next letter, as a canary, shows whether it is mended, and closes the circuit; "
-                f'if none is left or to skip the wait: `redrive close{which} --reason "..."`.',
+                f'if none is left or to skip the wait: `redrive close --queue {name} --reason "..."`.',
             )
     if first := circuits[session.place.queue]:  # it keeps the pause for all that share the DLQ
         yield judge_pause(first.orders, session.clock())

@@ -112,8 +112,8 @@ def _tell_plan(
     for one in circuits:
         if one.state is not State.CLOSED:
             plan(
-                f"The circuit of {one.queue} is {one.state.value}: canaries come first. `redrive close` forces it, "
-                "if you are sure."
+                f"The circuit of {one.queue} is {one.state.value}: canaries come first. `redrive close --queue "
+                f"{one.queue}` forces it, if you are sure."
             )
 
 
