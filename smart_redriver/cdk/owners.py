@@ -102,7 +102,13 @@ def _let_in(scope: Construct, key: kms.IKey, uses: Sequence[KeyUse]) -> None:
 
 
 def _left_to_iam(key: kms.IKey) -> Iterator[str]:
-    """The actions that the policy of a key of the app lets IAM allow in its account, as far as it is written."""
+    """The actions that the policy of a key of the app lets IAM allow in its account, as far as it is written.
+
+    None of a key from `kms.Key.from_cfn_key`: the CDK keeps such a policy as it was first read, and loses what is added
+    later.
+    """
+    if _is_from_resource(key):
+        return
     stack = cdk.Stack.of(key)
     policy = _spelt(stack.resolve(cast("kms.CfnKey", key.node.default_child).key_policy), {})
     account = _spelt(stack.resolve(stack.account), {})
@@ -233,7 +239,12 @@ def _left_open(text: str) -> str:
 
 
 def _is_foreign(resource: cdk.IResource) -> bool:
-    return not cdk.Resource.is_owned_resource(resource)
+    return not (cdk.Resource.is_owned_resource(resource) or _is_from_resource(resource))
+
+
+def _is_from_resource(resource: cdk.IResource) -> bool:
+    """Whether it is a key from `kms.Key.from_cfn_key`, whose policy can be changed although the CDK doesn't own it."""
+    return isinstance(resource.node.scope, kms.CfnKey)
 
 
 def _statement(

@@ -79,6 +79,21 @@ def test_a_key_of_the_apps_own_gets_the_statements_that_services_need_once(stack
     Annotations.from_stack(stack).has_no_info("*", Match.string_like_regexp("encryption key must"))
 
 
+def test_a_key_of_the_apps_own_template_is_no_foreign_key(stack):
+    """`kms.Key.from_cfn_key` lets statements be added, but does not count as owned by the CDK."""
+    resource = kms.CfnKey(stack, "Key", key_policy={"Version": "2012-10-17", "Statement": []})
+    key = kms.Key.from_cfn_key(resource)
+    lot = Resources(parking_lot_key=key)
+    redriver(stack, "orders", safeguards=Safeguards.of(encryption_key=key), resources=lot)
+
+    statements = stack.resolve(resource.key_policy)["Statement"]
+    services = [one["Principal"].get("Service") for one in statements]
+    assert {f"logs.{REGION}.amazonaws.com", "cloudwatch.amazonaws.com"} <= {*services}
+    assert any("aws:PrincipalArn" in one["Condition"].get("ArnLike", {}) for one in statements)
+    for told in ("policy of the encryption key", r"\$\{Key"):
+        Annotations.from_stack(stack).has_no_info("*", Match.string_like_regexp(told))
+
+
 def test_the_owner_of_a_foreign_key_is_told_once_in_one_line(stack):
     key = kms.Key.from_key_arn(stack, "Key", key_arn(1))
     for name in ("orders", "mails"):
