@@ -343,23 +343,34 @@ def _each_with_its_key(
 
 
 def warn_of_functions(targets: Targets | None, dead_letter_queue: sqs.IQueue) -> None:
-    """Make synth warn about functions that the app makes, and whose failed invocations go nowhere."""
+    """Make synth warn about functions that the app makes, and whose failed invocations go nowhere.
+
+    Lambda takes a dead-letter queue from the function, and a destination from what is invoked: an alias or a version
+    has its own.
+    """
     if targets and targets.origin == Origin.LAMBDA:
         for one in targets.to:
-            if isinstance(one, lambda_.Function):
-                cdk.Aspects.of(one).add(_DestinationExpected(one, dead_letter_queue.node.path))
+            if not isinstance(one, (lambda_.Function, lambda_.Alias, lambda_.Version)):
+                continue
+            function = one if isinstance(one, lambda_.Function) else one.lambda_
+            if isinstance(function, lambda_.Function):
+                expected = _DestinationExpected(one, function, dead_letter_queue.node.path)
+                cdk.Aspects.of(one).add(expected)
 
 
 @jsii.implements(cdk.IAspect)
 class _DestinationExpected:
     """Makes synth warn about a function without a destination. Only then is it known whether the app gives it one."""
 
-    def __init__(self, function: lambda_.Function, dead_letter_queue: str) -> None:
+    def __init__(
+        self, invoked: lambda_.IFunction, function: lambda_.Function, dead_letter_queue: str
+    ) -> None:
+        self._invoked = invoked
         self._function = function
         self._dead_letter_queue = dead_letter_queue
 
     def visit(self, node: IConstruct) -> None:
-        if node.node.path == self._function.node.path and not self._has_destination():
+        if node.node.path == self._invoked.node.path and not self._has_destination():
             text = (
                 "Nothing in the app says where failed invocations of this function go, so none becomes a letter in "
                 f"{self._dead_letter_queue}. Set its on_failure or its dead_letter_queue."
@@ -373,7 +384,17 @@ class _DestinationExpected:
             for one in self._function.node.root.node.find_all()
             if isinstance(one, lambda_.CfnEventInvokeConfig)
             and one.function_name in (self._function.function_name, self._function.function_arn)
+            and self._is_of_invoked(one)
         )
+
+    def _is_of_invoked(self, config: lambda_.CfnEventInvokeConfig) -> bool:
+        match self._invoked:
+            case lambda_.Alias():  # the CDK reads the qualifier of an alias's own configuration from its ARN
+                is_own = config.node.path.startswith(f"{self._invoked.node.path}/")
+                return is_own or config.qualifier == self._invoked.alias_name
+            case lambda_.Version():
+                return config.qualifier == self._invoked.version
+        return config.qualifier in (None, "$LATEST")
 
 
 def _without_targets(sources: Mapping[str, sqs.IQueue]) -> Iterator[Fault]:

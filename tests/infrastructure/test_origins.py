@@ -515,3 +515,46 @@ def test_a_function_of_the_app_without_a_destination_is_warned_of(stack, given, 
     )
 
     assert bool(found) == is_warned_of
+
+
+@pytest.mark.parametrize("invoked", ["function", "version", "alias"])
+@pytest.mark.parametrize("has_it", ["nothing", "function", "version", "alias", "config", "all"])
+def test_a_destination_is_expected_where_the_function_is_invoked(stack, invoked, has_it):
+    """Lambda ignores the destination of an alias if the function is invoked by another name."""
+    dead = sqs.Queue(stack, "Dead", retention_period=cdk.Duration.days(14))
+    to_the_dlq = destinations.SqsDestination(dead)
+    function = lambda_.Function(
+        stack,
+        "Orders",
+        runtime=lambda_.Runtime.PYTHON_3_14,
+        handler="index.handler",
+        code=lambda_.Code.from_inline("handler = print"),
+        dead_letter_queue=dead if has_it == "all" else None,
+        on_failure=to_the_dlq if has_it == "function" else None,
+        current_version_options=lambda_.VersionOptions(
+            on_failure=to_the_dlq if has_it == "version" else None
+        ),
+    )
+    version = function.current_version
+    alias = lambda_.Alias(
+        stack,
+        "Live",
+        alias_name="live",
+        version=version,
+        on_failure=to_the_dlq if has_it == "alias" else None,
+    )
+    lambda_.Alias(stack, "Other", alias_name="other", version=version, on_failure=to_the_dlq)
+    if has_it == "config":
+        lambda_.EventInvokeConfig(
+            stack, "Config", function=function, qualifier="live", on_failure=to_the_dlq
+        )
+    target = {"function": function, "version": version, "alias": alias}[invoked]
+    targets = Targets(origin="lambda", to=[target])
+    SmartRedriver(stack, "Redriver", dead_letter_queue=dead, targets=targets)
+
+    found = Annotations.from_stack(stack).find_warning(
+        f"/{target.node.path}", Match.string_like_regexp("so none becomes a letter in .*/Dead")
+    )
+
+    is_alias_by_config = (invoked, has_it) == ("alias", "config")
+    assert bool(found) == (has_it not in (invoked, "all") and not is_alias_by_config)
