@@ -477,14 +477,17 @@ def worst(headlines: Mapping[str, Headline]) -> Headline:
     holds_for_all = found.topic in _HOLD_FOR_ALL
     if len(headlines) == 1 or (holds_for_all and {found} == set(headlines.values())):
         return found
-    beside = "" if holds_for_all else f" {_neighbours(name, headlines)}"
+    counts_all = not holds_for_all or found.topic is Topic.UNREAD
+    beside = f" {_neighbours(name, headlines)}" if counts_all else ""
     named = found.text if found.text.startswith(f"{name} ") else f"{name}: {found.text}"
     return replace(found, text=f"{named}{beside}")
 
 
 def _neighbours(name: str, headlines: Mapping[str, Headline]) -> str:
-    """The state of the queues that share a DLQ with this one."""
+    """The state of the queues that share a DLQ with this one, if it can differ from this one's."""
     others = {other: told for other, told in headlines.items() if other != name}
+    if headlines[name].topic in _HOLD_FOR_ALL:
+        return f"It shares the DLQ with {next(iter(others)) if len(others) == 1 else f'{len(others)} others'}."
     flowing = sum(one.lets_flow for one in others.values())
     if len(others) == 1:
         (other,) = others

@@ -672,6 +672,10 @@ def test_a_headline_of_one_queue_says_how_those_are_that_share_its_dlq() -> None
         "It shares the DLQ with 2 others, of which 1 lets letters go.",
         "It shares the DLQ with 2 others, of which none let letters go.",
     ]
+    unread = headline(replace(WAITING, unread="AccessDenied"))
+    for others, shared in ({"a": well}, "a"), ({"a": well, "c": silent}, "2 others"):
+        text = worst({"b": unread, **others}).text
+        assert text.endswith(f"16 letters wait. It shares the DLQ with {shared}."), text
     paused = headline(replace(WAITING, orders=Orders(is_paused=True)))
     assert worst({"a": paused, "b": paused}) == paused
 
