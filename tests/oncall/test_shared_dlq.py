@@ -83,6 +83,7 @@ def test_a_hint_to_force_a_circuit_can_be_run_as_it_is(desk: Desk) -> None:
 
     told = [desk("status").out, desk("drain", answer="no").said]
 
+    assert "1 letter is in the DLQ." in told[1]
     hints = [re.findall(r"`redrive (close [^`]*)`", one) for one in told]
     assert hints == [['close --queue invoices --reason "..."'], ["close --queue invoices"]]
     assert desk(*shlex.split(hints[0][0]), "--yes").code == 0

@@ -105,7 +105,8 @@ def _tell_plan(
     each = "" if len(more) == 1 else " each"
     plan(
         f"Plan: for {span(request.lasts)}, let {listed(more)} await a verdict at once, at up to {rate:g} a "
-        f"second{each}. {letters(depth)} are in the DLQ. The circuit breaker still stops on failure."
+        f"second{each}. {letters(depth)} {'is' if depth == 1 else 'are'} in the DLQ. The circuit breaker still stops "
+        "on failure."
     )
     if session.dead_letters.is_fifo:
         plan("One letter of each message group is out at a time, however large the window is.")
