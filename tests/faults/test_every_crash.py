@@ -21,10 +21,15 @@ from tests.faults.scenes import (
     a_full_window_that_its_consumer_is_done_with,
     letters_to_park,
     letters_without_room_for_metadata,
+    more_than_a_round,
     parked_letters_to_renew,
+    suspects_beside_controls,
 )
 
 Build = Callable[[], Scene]
+
+#: `make prove` plays these: they take as long as all others together, and make no other kinds of calls.
+LARGE = (more_than_a_round, suspects_beside_controls)
 
 #: CloudWatch answers nobody.
 NO_BOOKS: Script = on(
@@ -45,7 +50,14 @@ def crashes(build: Build, *before: Script) -> Iterator[tuple[str, Script]]:
         yield f"after {call}", at({call.number: die_after})
 
 
-@pytest.mark.parametrize("build", SCENES, ids=lambda build: build.__name__)
+@pytest.mark.parametrize(
+    "build",
+    [
+        pytest.param(build, marks=pytest.mark.enumeration if build in LARGE else ())
+        for build in SCENES
+    ],
+    ids=lambda build: build.__name__,
+)
 def test_a_pass_that_dies_at_any_call_loses_nothing_and_repeats_what_it_could_not_record_at_most(
     build: Build, cases: Cases
 ) -> None:
