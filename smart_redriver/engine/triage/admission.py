@@ -239,17 +239,11 @@ class Admission:
             return set()
         unblemished = [case for case, decision in due if decision.is_unblemished]
         unblemished.sort(key=attrgetter("redrives"), reverse=True)
-        controls = CONTROLS
-        if self._is_quiet:
-            controls = _enough_controls(circuit, self._suspects)
+        controls = _enough_controls(circuit, self._suspects) if self._is_quiet else CONTROLS
         # As many of those not in hand yet are likely to have no strikes.
         in_all = len(unblemished) * (1 + beyond) + self._controls_held
         is_few = in_all < CONTROLS_AMONG - CONTROLS + controls
-        suspects = {
-            case.message_id
-            for case, decision in due
-            if not decision.is_unblemished and now < failed_at(case, terms, now) + CONTROLS_PATIENCE
-        }
+        suspects = _patient_suspects(due, terms, now)
         # They stay for a verdict that is still to come.
         if is_few and not (in_all and (circuit.pending or self._awaits_suspects)):
             kept = _later_controls(unblemished, controls // 2)
@@ -337,6 +331,16 @@ def _enough_controls(circuit: Circuit, suspects: int) -> int:
         if n == MOST_CONTROLS or fared.chance_that_all_fail(n) <= CHANCE_OF_NO_CONTROL
     )
     return max(CONTROLS, 2 * half - 1)
+
+
+def _patient_suspects(due: Sequence[tuple[Case, Redrive]], terms: Terms, now: datetime) -> set[str]:
+    """The suspects that can wait longer to be compared."""
+    since = now - CONTROLS_PATIENCE
+    return {
+        case.message_id
+        for case, decision in due
+        if not decision.is_unblemished and failed_at(case, terms, now) > since
+    }
 
 
 def _later_controls(unblemished: Sequence[Case], most: int) -> set[str]:

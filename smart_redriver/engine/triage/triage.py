@@ -222,22 +222,27 @@ def _earliest(
         not_before = entry.not_before
     else:
         not_before = failed_at(case, terms, now) + backoff(attempts, roll, settings)
-    if strikes and (
-        strikes >= settings.max_attempts - 1 or case.redrives >= IN_VAIN * settings.max_attempts
-    ):
-        last_chance = _last_chance(now, circuit, settings)
-        chance = ((entry.first_strike if entry else None) or now) + last_chance
-        pause = _pause_between_tries(case, circuit, settings)
-        patient = failed_at(case, terms, now) + pause
-        if chance > not_before:
-            # A try shortly before its last chance would only put that off.
-            patient = chance if chance < patient + pause / 2 else patient
-        elif case.last_try is None or case.last_try < chance:
-            return not_before, HoldReason.BACKOFF
-        # Otherwise it has had its last chance without a conviction: the tries go on, no more often than before.
-        if patient > not_before:
-            return patient, HoldReason.LAST_CHANCE
+    if not _awaits_its_last_chance(case, strikes, settings):
+        return not_before, HoldReason.BACKOFF
+    chance = ((entry.first_strike if entry else None) or now) + _last_chance(now, circuit, settings)
+    pause = _pause_between_tries(case, circuit, settings)
+    patient = failed_at(case, terms, now) + pause
+    if chance > not_before:
+        # A try shortly before its last chance would only put that off.
+        patient = chance if chance < patient + pause / 2 else patient
+    elif case.last_try is None or case.last_try < chance:
+        return not_before, HoldReason.BACKOFF
+    # Otherwise it has had its last chance without a conviction: the tries go on, no more often than before.
+    if patient > not_before:
+        return patient, HoldReason.LAST_CHANCE
     return not_before, HoldReason.BACKOFF
+
+
+def _awaits_its_last_chance(case: Case, strikes: int, settings: Settings) -> bool:
+    """Whether a suspect lacks one strike at most, or was tried so often in vain that it is tried more rarely."""
+    is_nearly_convicted = strikes >= settings.max_attempts - 1
+    is_in_vain = case.redrives >= IN_VAIN * settings.max_attempts
+    return strikes > 0 and (is_nearly_convicted or is_in_vain)
 
 
 def _pause_between_tries(case: Case, circuit: Circuit, settings: Settings) -> timedelta:
