@@ -18,6 +18,7 @@ from smart_redriver.engine.model.rate import (
     CREEP,
     CREEP_NEAR,
     FIRST,
+    FIRST_BESIDE_FEW,
     GROWTH,
     LEAST,
     PATIENCE,
@@ -232,7 +233,27 @@ def test_letters_that_may_be_too_many_at_once_are_given_a_rate_although_no_live_
     rate = known(after(None, holding(), live=live, may_be_too_many=True))
     grown = known(after(rate, holding(), live=live))
 
-    assert (rate.per_second, grown.per_second) == (FIRST, FIRST * GROWTH)
+    begins = FIRST_BESIDE_FEW if live else FIRST
+    assert (rate.per_second, grown.per_second) == (begins, begins * GROWTH)
+
+
+@pytest.mark.parametrize(
+    ("live", "flaps", "begins"),
+    [
+        ((), False, FIRST),
+        ((0, 0, 0), False, FIRST),
+        ((0, 1, 1), False, FIRST_BESIDE_FEW),
+        (QUIET, False, FIRST_BESIDE_FEW),
+        (QUIET, True, FIRST),
+        ((0, 61, 61), False, FIRST),
+        ((0, 61, 61), True, FIRST),
+    ],
+)
+def test_a_rate_begins_faster_beside_a_few_live_messages_if_the_consumer_stays_up(
+    live: tuple[int, ...], flaps: bool, begins: float
+) -> None:
+    """Twenty seconds longer was too long for 3,000 letters. Letters alone may fell a consumer that flaps."""
+    assert known(after(None, holding(dying=0), live=live, flaps=flaps)).per_second == begins
 
 
 def test_that_rate_is_forgotten_long_after_the_last_letter_if_all_was_borne() -> None:

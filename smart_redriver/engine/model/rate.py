@@ -20,9 +20,10 @@ from smart_redriver.engine.messages.queue_facts import QueueFacts
 #: Producers' messages a second. Up to this many are not worth a slower redrive.
 HARDLY_LIVE = 1.0
 
-#: The first rate, in letters a second, if live traffic has shown nothing; and the share of live traffic that letters
-#: may add to it.
+#: The first rate, in letters a second, if live traffic has shown nothing. A higher one beside a few live messages: they
+#: show how the consumer does, and hardly any could suffer. And the share of live traffic that letters may add to it.
 FIRST = 1.0
+FIRST_BESIDE_FEW = 1.5
 SHARE_OF_LIVE = 0.1
 
 #: The rate never falls below this. With hardly any live messages it never falls below the first rate: failures of the
@@ -369,17 +370,18 @@ def _blamed(rate: Rate, look: Look) -> Rate:
 
 
 def _first(look: Look) -> Rate:
-    """The rate to begin with."""
     return Rate(
-        per_second=_begins(look.live_per_second),
+        per_second=_begins(look, look.live_per_second),
         looked_at=look.at,
         live=look.live_per_second,
         without_ours=0 if look.are_out else look.held,
     )
 
 
-def _begins(live: float) -> float:
-    return max(FIRST, SHARE_OF_LIVE * live)
+def _begins(look: Look, live: float) -> float:
+    """The rate to begin with. If the consumer goes up and down, letters alone may be too many for it."""
+    first = FIRST_BESIDE_FEW if 0 < live <= HARDLY_LIVE and not look.flaps else FIRST
+    return max(first, SHARE_OF_LIVE * live)
 
 
 def _told(rate: Rate, look: Look) -> Rate:
@@ -392,7 +394,7 @@ def _told(rate: Rate, look: Look) -> Rate:
         rate = _forgotten(rate)
         if look.is_cleared or not look.is_closed:
             # Nothing has shown since that the consumer bears it, and it is the rate that was too high.
-            rate = replace(rate, per_second=min(rate.per_second, _begins(rate.live)))
+            rate = replace(rate, per_second=min(rate.per_second, _begins(look, rate.live)))
     rate = replace(
         rate,
         live=look.live_per_second if look.live else rate.live,
@@ -452,7 +454,7 @@ def _with_usual(rate: Rate, look: Look, arrives: float) -> Rate:
     if not arrives:
         return rate
     wait, in_flight = look.facts.visible / arrives, look.facts.in_flight / arrives
-    if look.is_cleared or (rate.borne is None and rate.per_second <= _begins(rate.live)):
+    if look.is_cleared or (rate.borne is None and rate.per_second <= _begins(look, rate.live)):
         wait, in_flight = (rate.usual_wait + wait) / 2, (rate.usual_in_flight + in_flight) / 2
     else:
         wait, in_flight = min(rate.usual_wait, wait), min(rate.usual_in_flight, in_flight)
@@ -546,6 +548,6 @@ def _congested(rate: Rate, look: Look, *, is_ours: bool) -> Rate:
     return replace(
         _paid(rate, look.at),
         congested_since=None,
-        per_second=min(_begins(rate.live), rate.per_second),
+        per_second=min(_begins(look, rate.live), rate.per_second),
         without_ours=look.held,
     )
