@@ -63,8 +63,9 @@ def deploy(
 
 
 def deploy_assembly(aws: LocalAws, outdir: Path) -> dict[str, str]:
-    """Like `deploy`, of the cloud assembly that is in `outdir` already."""
-    return _deploy(aws, outdir, outdir, f"--app={(outdir / 'cdk.out').absolute()}")
+    """Like `deploy`, of the cloud assembly that is in `outdir` already, and without a change set: that is quicker."""
+    assembly = f"--app={(outdir / 'cdk.out').absolute()}"
+    return _deploy(aws, outdir, outdir, assembly, "--method=direct")
 
 
 def destroy(aws: LocalAws, outdir: Path) -> None:
