@@ -49,7 +49,7 @@ def draw_outage(path: Path) -> None:
     figure.suptitle("Scenario 3: 10,000 letters, the consumer recovers after 2 h (dashed line)")
     keys = [Patch(color=colour, label=state) for state, colour in STATE_COLOURS.items()]
     figure.legend(handles=keys, loc="outside lower center", ncols=3, frameon=False)
-    _save(figure, path)
+    save(figure, path)
 
 
 def draw_policies(path: Path, timelines: Mapping[str, Timeline]) -> None:
@@ -65,7 +65,7 @@ def draw_policies(path: Path, timelines: Mapping[str, Timeline]) -> None:
         axes.set_title(policy, loc="left", fontsize=10)
     figure.supxlabel("hours; the consumer is down until the red ends", fontsize=10)
     figure.supylabel("deliveries a minute", fontsize=10)
-    _save(figure, path)
+    save(figure, path)
 
 
 def _spans(policy: SmartPolicy) -> Iterator[tuple[float, float, str]]:
@@ -90,7 +90,7 @@ def _hours(by_minute: list[int]) -> list[float]:
     return [minute / 60 for minute in range(len(by_minute))]
 
 
-def _save(figure: Figure, path: Path) -> None:
-    # The same run draws the same file.
+def save(figure: Figure, path: Path) -> None:
+    """Save it so that the same run draws the same file."""
     with mpl.rc_context({"svg.hashsalt": path.name}):
         figure.savefig(path, metadata={"Date": None})
