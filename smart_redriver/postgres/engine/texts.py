@@ -22,7 +22,7 @@ def of_table(table: LiteralString, text: LiteralString) -> LiteralString:
 
 
 #: `now`, `most` -> rows that are not held, rows that are: counted up to `most`, beyond it the planner's estimate.
-#: Autovacuum analyzes partitions, and never the whole. `pg_partition_tree` has a table without partitions, too.
+#: Autovacuum analyzes partitions, and never the whole; `analyze` by hand counts all of them there, too.
 _COUNT_LETTERS = """
 with few as (
   select 1 from <table> d
@@ -31,9 +31,10 @@ with few as (
   limit %(most)s
 ), counted as (select count(*) as letters from few)
 select case when letters < %(most)s then letters
-            else greatest(letters, (select sum(c.reltuples)::bigint from pg_partition_tree(<text>::regclass) t
-                                    join pg_class c on c.oid = t.relid
-                                    where t.isleaf and c.reltuples > 0 and {counts_tell})) end,
+            else greatest(letters, (select sum(reltuples)::bigint from pg_class
+                                    where (oid = <text>::regclass
+                                           or oid in (select relid from pg_partition_tree(<text>::regclass)))
+                                      and relkind <> 'p' and reltuples > 0 and {counts_tell})) end,
        (select count(*) from (select 1 from {held} h where h.is_parked = <is_parked> and h.until > %(now)s
                               limit %(most)s) few_held)
 from counted
