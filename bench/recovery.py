@@ -120,9 +120,10 @@ def _draw(path: Path, minutes: Mapping[str, float]) -> None:
             names = [f"34:{one}:{down:g}h{traffic}{has_reports and ':reports'}" for one in _LETTERS]
             times = [taken[edition][name] for name in names]
             axes.plot(_LETTERS, times, style, color=colour, marker="o", markersize=3, label=label)
-        axes.set(xscale="log", ylim=(0, None))
+        axes.set(xscale="log")
         axes.set_title(f"down for {down:g} h, {_TRAFFIC[traffic]}", fontsize=10)
-    figure.supxlabel("letters", fontsize=10)
+    panels[0][0].set(ylim=(0, None))
+    panels[-1][1].set(xlabel="letters")
     figure.supylabel("minutes from recovery to drained", fontsize=10)
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(_LINES), frameon=False)
