@@ -83,27 +83,13 @@ def _minutes(played: Sequence[Played]) -> dict[str, float]:
 
 def _rows(policy: str, minutes: Mapping[str, float]) -> Iterator[list[str]]:
     """A row for each backlog, and one for all."""
-    by_letters: defaultdict[int, list[float]] = defaultdict(list)
+    groups: defaultdict[str, dict[str, float]] = defaultdict(dict)
     for name, took in minutes.items():
-        by_letters[named(name).letters].append(took)
-    needed = {letters: letters / PER_SECOND / 60 for letters in by_letters}
-    every = [one / needed[letters] for letters, of in by_letters.items() for one in of]
-    for letters, of in by_letters.items():
-        ratios = [one / needed[letters] for one in of]
-        yield [
-            policy,
-            f"{letters:,}",
-            f"{median(ratios):,.1f}",
-            f"{max(ratios):,.1f}",
-            f"{max(of):.1f}",
-        ]
-    yield [
-        policy,
-        "all",
-        f"{median(every):,.1f}",
-        f"{max(every):,.1f}",
-        f"{max(minutes.values()):.1f}",
-    ]
+        groups[f"{named(name).letters:,}"][name] = took
+    for letters, of in (*groups.items(), ("all", minutes)):
+        ratios = [took / (named(name).letters / PER_SECOND / 60) for name, took in of.items()]
+        slowest = max(of.values())
+        yield [policy, letters, f"{median(ratios):,.1f}", f"{max(ratios):,.1f}", f"{slowest:.1f}"]
 
 
 def _draw(path: Path, minutes: Mapping[str, float]) -> None:

@@ -478,6 +478,17 @@ def test_a_dlq_and_a_target_are_of_one_construct_in_an_app(stack):
     assert (target.setting, "/One does not have" in target.accepted) == ("targets", True)
 
 
+def orders_function(stack: cdk.Stack, **options: Any) -> lambda_.Function:
+    return lambda_.Function(
+        stack,
+        "Orders",
+        runtime=lambda_.Runtime.PYTHON_3_14,
+        handler="index.handler",
+        code=lambda_.Code.from_inline("handler = print"),
+        **options,
+    )
+
+
 @pytest.mark.parametrize(
     ("given", "is_warned_of"),
     [
@@ -491,12 +502,8 @@ def test_a_dlq_and_a_target_are_of_one_construct_in_an_app(stack):
 def test_a_function_of_the_app_without_a_destination_is_warned_of(stack, given, is_warned_of):
     """Its failed invocations never become letters."""
     dead = sqs.Queue(stack, "Dead", retention_period=cdk.Duration.days(14))
-    function = lambda_.Function(
+    function = orders_function(
         stack,
-        "Orders",
-        runtime=lambda_.Runtime.PYTHON_3_14,
-        handler="index.handler",
-        code=lambda_.Code.from_inline("handler = print"),
         dead_letter_queue=dead if given == "a dead-letter queue" else None,
     )
     targets = Targets(origin="lambda", to=[function, FUNCTION])
@@ -523,12 +530,8 @@ def test_a_destination_is_expected_where_the_function_is_invoked(stack, invoked,
     """Lambda ignores the destination of an alias if the function is invoked by another name."""
     dead = sqs.Queue(stack, "Dead", retention_period=cdk.Duration.days(14))
     to_the_dlq = destinations.SqsDestination(dead)
-    function = lambda_.Function(
+    function = orders_function(
         stack,
-        "Orders",
-        runtime=lambda_.Runtime.PYTHON_3_14,
-        handler="index.handler",
-        code=lambda_.Code.from_inline("handler = print"),
         dead_letter_queue=dead if has_it == "all" else None,
         on_failure=to_the_dlq if has_it == "function" else None,
         current_version_options=lambda_.VersionOptions(

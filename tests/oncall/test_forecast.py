@@ -18,6 +18,7 @@ from smart_redriver.engine.model.circuit import Orders
 from smart_redriver.engine.triage.ledger import Status
 from smart_redriver.oncall.status.outlook import Basis, became_of, forecast
 from tests.oncall.desk import Desk
+from tests.oncall.ran import Ran
 from tests.oncall.test_headline import DECLINED, DOWN, FLOWING, NOW, WAITING, minutes
 from tests.unit.examples import a_batch, a_judged
 
@@ -59,20 +60,25 @@ def test_what_keeps_passes_from_acting_hides_no_consumer_that_is_down(kept: Seen
     assert told == "Expected: they fail again, as long as this holds: consumer likely down."
 
 
-def test_no_success_is_promised_to_letters_that_came_back_since(desk: Desk) -> None:
-    """A circuit knows nothing of letters that a person sent: all had failed, and the plan promised success."""
-    desk.dead_letters("a")
+def plans_before_and_after_letters_come_back(desk: Desk) -> tuple[Ran, Ran]:
+    """Plans of a replay of the whole DLQ, a minute after others succeeded and when all letters have failed again."""
     succeeded = a_judged(verdict=Verdict.SUCCESS, sent_at=desk.world.clock.now(), size=3)
     circuit = breaker.new_circuit(SOURCE, Settings(), desk.world.clock.now())
     desk.store.save_circuit(replace(circuit, judged=(succeeded,)))
     desk.world.clock.advance(60)
     plan = ("replay", "--all", "--from-dlq", "--dry-run")
-
     first = desk(*plan)
     desk("replay", "--all", "--from-dlq", "--yes")
     desk.world.clock.advance(60)
     desk.fail_again()
-    again = desk(*plan)
+    return first, desk(*plan)
+
+
+def test_no_success_is_promised_to_letters_that_came_back_since(desk: Desk) -> None:
+    """A circuit knows nothing of letters that a person sent: all had failed, and the plan promised success."""
+    desk.dead_letters("a")
+
+    first, again = plans_before_and_after_letters_come_back(desk)
 
     assert "Expected: they succeed, as did letters sent 1 min ago." in first.said
     assert "Expected: not known. Letters sent " in again.said
@@ -81,17 +87,8 @@ def test_no_success_is_promised_to_letters_that_came_back_since(desk: Desk) -> N
 
 def test_a_plan_for_a_whole_dlq_says_on_how_many_letters_it_rests(desk: Desk) -> None:
     desk.dead_letters(*"abcdef")
-    succeeded = a_judged(verdict=Verdict.SUCCESS, sent_at=desk.world.clock.now(), size=3)
-    circuit = breaker.new_circuit(SOURCE, Settings(), desk.world.clock.now())
-    desk.store.save_circuit(replace(circuit, judged=(succeeded,)))
-    desk.world.clock.advance(60)
-    plan = ("replay", "--all", "--from-dlq", "--dry-run")
 
-    first = desk(*plan)
-    desk("replay", "--all", "--from-dlq", "--yes")
-    desk.world.clock.advance(60)
-    desk.fail_again()
-    again = desk(*plan)
+    first, again = plans_before_and_after_letters_come_back(desk)
 
     assert "as did letters sent 1 min ago. 3 letters of these were looked at." in first.said
     assert " succeeded, but 3 of the 3 looked at were sent since, the last " in again.said
