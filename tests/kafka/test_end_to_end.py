@@ -137,7 +137,7 @@ def wait_for_depths(folder, wanted):
 
 def test_letters_go_back_in_order_with_their_headers_and_what_is_bad_is_parked(servers, tmp_path):
     (tmp_path / "kafka.toml").write_text(FILE.format(servers=servers))
-    values = [(key, b"%b %d" % (key, n)) for n in range(5) for key in (b"alpha", b"beta", b"c")]
+    values = [(key, b"%b %d" % (key, n)) for n in range(3) for key in (b"alpha", b"beta", b"c")]
     values += [(b"bad", b"bad 0")]
     shop = Shop(servers)
     asyncio.run(produce(servers, values))
@@ -145,13 +145,13 @@ def test_letters_go_back_in_order_with_their_headers_and_what_is_bad_is_parked(s
     shop.fails = lambda value: value.startswith(b"bad")
 
     with process_of(tmp_path):
-        asyncio.run(shop.work(lambda: len(shop.seen) == 15))
+        asyncio.run(shop.work(lambda: len(shop.seen) == 9))
         wait_for_depths(tmp_path, {"source": 0, "dead_letters": 0, "parked": 1})
 
     said = (tmp_path / "out").read_text()
     for key in (b"alpha", b"beta", b"c"):
         assert [value for of, value, _, _ in shop.seen if of == key] == [
-            b"%b %d" % (key, n) for n in range(5)
+            b"%b %d" % (key, n) for n in range(3)
         ]
     for _, _, headers, _ in shop.seen:
         assert headers[:3] == (("tenant", b"a"), ("tenant", b"b"), ("raw", b"\x00\xff"))
@@ -172,7 +172,7 @@ def test_letters_go_back_in_order_with_their_headers_and_what_is_bad_is_parked(s
 
     shop.fails = lambda _: False
     replayed = redrive(tmp_path, "replay", "--all", "--yes", "--even-though-paused")
-    asyncio.run(shop.work(lambda: len(shop.seen) == 16))
+    asyncio.run(shop.work(lambda: len(shop.seen) == 10))
 
     assert replayed.returncode == 0, replayed.stderr
     assert shop.seen[-1][:2] == (b"bad", b"bad 0")
@@ -193,8 +193,10 @@ def test_topics_that_are_created_again_beside_the_process_with_the_same_messages
         asyncio.run(produce(servers, values))
         asyncio.run(shop.work(lambda: shop.failed == failed))
         shop.fails = lambda _: False
+        # The process, which is idle for up to a minute, looks at once for an order.
+        drained = redrive(tmp_path, "drain", "--no-follow", "--yes")
+        assert drained.returncode == 0, drained.stderr
         asyncio.run(shop.work(lambda: len(shop.seen) == seen))
-        # Of a message in a topic that is gone, nobody learns what became: its key waits for a minute.
         wait_for_depths(tmp_path, {"source": 0, "dead_letters": 0, "parked": 0})
 
     with process_of(tmp_path):
