@@ -95,8 +95,9 @@ def test_queues_are_down_while_others_are_not_and_while_others_drain(town: Town)
     ]
 
     assert moments == sorted(moments)  # type: ignore[type-var]
+    # All that time, another queue is down. How soon the first one is drained depends on what its consumer reports.
     redriven = [event.at for event in first.events("letter.redriven")]
-    assert any(third.outage_began < at < third.outage_ended for at in redriven)  # type: ignore[operator]
+    assert any(first.outage_ended < at < third.outage_ended for at in redriven)  # type: ignore[operator]
 
 
 @each_queue
