@@ -144,7 +144,8 @@ class PileUpAlarms:
                 meaning=f"Consumer likely down: the circuit has not closed for {how_long}. "
                 "Letters wait until a canary succeeds.",
                 first="fix the consumer, letters then go back by themselves; if it is well, "
-                "run `redrive close --reason ...`. `redrive status` says when the next canary goes.",
+                f"run `redrive close --queue {metrics.queue_name} --reason ...`. `redrive status` says when the next "
+                "canary goes.",
                 section="circuit-open",
             ),
             missing=Missing.IGNORE,

@@ -53,3 +53,4 @@ def test_an_open_circuit_says_after_how_long_it_pages(synth, cool_down, said) ->
     ]
 
     assert said in str(text)
+    assert "run `redrive close --queue orders --reason ...`." in str(text)

@@ -161,7 +161,22 @@ def test_undo_calls_nothing_back_from_a_source_queue(desk: Desk) -> None:
 
     assert ran.code == 1
     assert "undo again if it comes back" in ran.err
+    assert "redrive import" not in ran.err  # which sends no letter that its consumer may have
     assert (desk.bodies(SOURCE), desk.bodies(PARKING_LOT)) == (["mended"], [])
+
+
+def test_undo_says_how_to_bring_back_what_was_purged(desk: Desk) -> None:
+    edited(desk, "broken")
+    desk.fail_again()
+    desk.park()
+    desk.purge(PARKING_LOT)
+
+    ran = desk("undo", "edits.jsonl", "--yes")
+
+    assert ran.code == 1
+    assert "after a purge, `redrive import --even-though-there`" in ran.err
+    assert desk("import", "edits.jsonl", "--even-though-there", "--yes").code == 0
+    assert desk.bodies(PARKING_LOT) == ["broken"]
 
 
 def test_undo_brings_back_what_was_deleted(desk: Desk) -> None:

@@ -90,7 +90,7 @@ def test_a_plan_for_a_whole_dlq_says_on_how_many_letters_it_rests(desk: Desk) ->
 
     first, again = plans_before_and_after_letters_come_back(desk)
 
-    assert "as did letters sent 1 min ago. 3 letters of these were looked at." in first.said
+    assert "as did letters sent 1 min ago. This rests on 3 of these letters." in first.said
     assert " succeeded, but 3 of the 3 looked at were sent since, the last " in again.said
 
 

@@ -296,6 +296,24 @@ def test_only_the_circuits_of_the_letters_own_targets_speak_against_sending_them
     assert desk.targets["lambda:billing"].given == []
 
 
+@pytest.mark.parametrize("of", [FUNCTION, WEB])
+def test_only_the_circuits_of_a_files_own_targets_speak_against_its_import(
+    desk: TargetDesk, of: str
+) -> None:
+    desk.letters_of(of, "9")
+    desk("park", "--all", "--yes")
+    desk("delete", "--all", "--export", "gone.jsonl", "--yes")
+    desk("open", "--queue", "lambda:billing", "--reason", "it is down", "--yes")
+
+    ran = desk("import", "gone.jsonl", "--to", "source", "--yes")
+
+    is_refused = of == FUNCTION
+    assert (ran.code == 1) is is_refused, ran.said
+    assert ("The circuit of lambda:billing is OPEN: its" in ran.err) is is_refused
+    assert len(desk.targets[WEB].given) == (not is_refused)
+    assert desk.targets["lambda:billing"].given == []
+
+
 def test_letters_that_nobody_looked_at_may_belong_to_any_target(desk: TargetDesk) -> None:
     desk.letters_of(WEB, "1")
     desk("open", "--queue", "lambda:billing", "--reason", "it is down", "--yes")

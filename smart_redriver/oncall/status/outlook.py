@@ -276,7 +276,7 @@ def _came_back(sent: Sequence[datetime], part: int | None, now: datetime) -> str
 def _looked_at(part: int | None) -> str:
     if part is None:
         return ""
-    return f" {letters(part)} of these {'was' if part == 1 else 'were'} looked at."
+    return f" This rests on {part:,} of these letters."
 
 
 def gone_since(circuits: Iterable[Circuit], since: datetime, *, keeps_order: bool) -> int:

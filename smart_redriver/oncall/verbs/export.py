@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
@@ -12,6 +12,7 @@ from typing import Any
 
 from smart_redriver.engine.counts import letters
 from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.engine.triage.case import Case
 from smart_redriver.oncall.audit.trail import recorded
 from smart_redriver.oncall.deployment.message_store import Operation, refuse_unless
 from smart_redriver.oncall.deployment.session import Session
@@ -128,7 +129,8 @@ def import_letters(session: Session, request: ImportRequest) -> Exit:
     if request.is_dry_run:
         return end_dry_run(session, {"count": total})
     if request.to_source:
-        confirm_sending(session, "Import them?", standing, insists=request.insists)
+        to = _destinations_of(session, file)
+        confirm_sending(session, "Import them?", standing, insists=request.insists, to=to)
     else:
         session.terminal.confirm("Import them?")
     note = session.signed("imported", request.reason)
@@ -145,6 +147,16 @@ def import_letters(session: Session, request: ImportRequest) -> Exit:
         importing.take_all(file, advance, pause=pause)
         ended.extend(tally_in_words(importing.tally, "imported"))
     return finish(session, importing.tally, Choice(), "imported")
+
+
+def _destinations_of(session: Session, file: KeptFile) -> Collection[str]:
+    """The source queues that the file's letters go to; none if some letter does not say to which it belongs."""
+    to: set[str] = set()
+    for one in file:
+        if one.letter.source_arn is None:
+            return ()
+        to.add(session.name_of(Case(letter=one.letter)))
+    return to
 
 
 def _tell_plan(session: Session, request: ImportRequest, file: KeptFile, total: int) -> None:

@@ -35,10 +35,11 @@ from smart_redriver.oncall.terminal.exits import Exit, Refused
 _UNKNOWN = "the ledger does not know it; `redrive import` sends it"
 _AS_IT_WAS = "it is as it was"
 _UNCHANGED = "it is in the DLQ, as it was"
-_AWAY = (
-    "its copy was not met: hidden, processed, or on its way; undo again if it comes back, or, after a purge, "
+_HIDDEN = (
+    "it was not met, as it may be hidden: undo again later, or, after a purge, "
     "`redrive import --even-though-there`"
 )
+_AWAY = "its copy was not met: hidden, processed, or on its way; undo again if it comes back"
 _ACCEPTED = "its target accepted its copy, which does not come back"
 _NOT_DEAD = "its copy was not met: done, still a job, or on its way; undo again if it dies"
 #: Statuses of letters that are in the DLQ, or about to be because their last failure was reported.
@@ -133,7 +134,8 @@ def _is_accepted(entry: Entry, source: Source | None) -> bool:
 
 
 def _put_back(session: Session, request: UndoRequest, originals: _Originals) -> Tally:
-    swap = _exchange if session.letter_store.keeps_rows else _swap
+    are_rows = session.letter_store.keeps_rows
+    swap = _exchange if are_rows else _swap
     with ExportFile(session, request.kept) as file:
         tally = _bring_back(session, request, originals.gone.values())
         if originals.unknown:
@@ -143,7 +145,11 @@ def _put_back(session: Session, request: UndoRequest, originals: _Originals) -> 
         in_dlq = originals.returned | originals.away
         for letters_of, is_dlq in ((originals.parked, False), (in_dlq, True)):
             if letters_of and not tally.was_interrupted:
-                _add(tally, swap(session, letters_of, file, request, is_dlq=is_dlq))
+                swapped = swap(session, letters_of, file, request, is_dlq=is_dlq)
+                _add(tally, swapped)
+                for missing in letters_of.keys() - swapped.ids_done:
+                    unmet = _AWAY if missing in originals.away else _HIDDEN
+                    tally.skipped[_NOT_DEAD if are_rows else unmet] += 1
     return tally
 
 
@@ -184,10 +190,7 @@ def _swap(
 
     act = Park(session, out_of, note=note, fault_of=fault_of, edit=original_of, keep=file.write)
     choice = Choice(ids=frozenset(originals))
-    tally = Work(session, out_of, choice, act).run()
-    if missing := len(originals.keys() - tally.ids_done):
-        tally.skipped[_AWAY] += missing
-    return tally
+    return Work(session, out_of, choice, act).run()
 
 
 def _exchange(
@@ -216,8 +219,6 @@ def _exchange(
 
     choice = Choice(ids=frozenset(originals))
     tally = Work(session, session.letters_in(dlq=is_dlq, ids=choice.ids), choice, act).run()
-    if missing := len(originals.keys() - tally.ids_done):
-        tally.skipped[_NOT_DEAD] += missing
     tally.done = 0  # a deleted letter is done when its row is back
     _add(tally, _bring_back(session, request, taken))
     return tally
