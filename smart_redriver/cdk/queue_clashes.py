@@ -17,6 +17,7 @@ HOME = r":(?P<region>[a-z0-9-]+):(?P<account>[0-9]{12}):"
 _NAME = r"(?:[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo)"
 QUEUE_ARN = re.compile(rf"arn:aws[a-z-]*:sqs{HOME}{_NAME}")
 KEY_ARN = re.compile(rf"arn:aws[a-z-]*:kms{HOME}key/(?:mrk-[0-9a-f]{{32}}|[0-9a-f-]{{36}})")
+_ANY_ARN = re.compile(rf"arn:aws[a-z-]*:[a-z]+{HOME}")
 
 _QUEUES = ("dead_letter_arn", "source_arn")
 _KEYS = ("source_key_arn", "dead_letter_key_arn", "parking_lot_key_arn")
@@ -35,8 +36,8 @@ MAX_SOURCES = 10
 
 
 def partition_faults(place: str, arn: str) -> Iterator[Fault]:
-    """Yield a fault of a queue's or key's ARN with a partition that is known not to be its Region's."""
-    home = QUEUE_ARN.fullmatch(arn) or KEY_ARN.fullmatch(arn)
+    """Yield a fault of an ARN with a partition that is known not to be its Region's. Other texts have none."""
+    home = _ANY_ARN.match(arn)
     partition = RegionInfo.get(home["region"]).partition if home else None
     if home and partition and not arn.startswith(f"arn:{partition}:"):
         accepted = f"an ARN in the partition {partition}, as {home['region']} is"

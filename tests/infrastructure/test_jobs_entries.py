@@ -184,6 +184,16 @@ def test_a_database_by_iam_says_where_it_is():
             },
             ["queues[0].database.sslmode"],
         ),
+        (
+            {
+                "database": {
+                    "host": "h",
+                    "dbname": "d",
+                    "secret": secret_arn("jobs").replace(":aws:", ":aws-cn:"),
+                }
+            },
+            ["queues[0].database.secret"],
+        ),
         ({"vpc_id": "vpc"}, ["queues[0].vpc_id"]),
         ({"database_resource_id": "db"}, ["queues[0].database_resource_id"]),
         ({"source_arn": "arn:aws:sqs:eu-west-1:111122223333:jobs"}, ["queues[0].source_arn"]),

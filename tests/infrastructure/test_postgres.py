@@ -161,6 +161,7 @@ def test_the_authorities_of_the_database_go_along(tmp_path):
         ({"table": "state"}, "table"),
         ({"removal_policy": cdk.RemovalPolicy.SNAPSHOT}, "removal_policy"),
         ({"database": database(sslmode="require")}, "sslmode"),
+        ({"database": database(secret=SECRET.replace(":aws:", ":aws-cn:"))}, "secret"),
         (
             {"database": database(permanent=[f"shop.errors.Kind{one}" for one in range(120)])},
             "database",

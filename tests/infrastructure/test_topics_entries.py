@@ -120,6 +120,7 @@ def test_both_re_drivers_of_one_topics_name_have_metrics_of_their_own(template):
         ({"cluster_arn": None}, ["queues[0].cluster_arn"]),
         ({"cluster_arn": "shop"}, ["queues[0].cluster_arn"]),
         ({"cluster_arn": cluster_arn("shop").replace(REGION, "us-east-1")}, ["queues[0].cluster_arn"]),
+        ({"cluster_arn": cluster_arn("shop").replace(":aws:", ":aws-cn:")}, ["queues[0].cluster_arn"]),
         ({"secret_key_arn": key_arn(1)}, ["queues[0].secret_key_arn"]),
         ({"secret_key_arn": "alias/mine"}, ["queues[0].secret_key_arn"]),
         ({"vpc_id": "vpc"}, ["queues[0].vpc_id"]),
@@ -152,6 +153,13 @@ def test_what_is_wrong_with_its_topics_is_told_in_their_table(change, places):
     given = topics_entry("topics", kafka=change)
 
     assert named(given) == [f"queues[0].kafka.{one}" for one in places]
+
+
+def test_a_secret_and_its_key_in_another_partition_than_their_region_are_refused():
+    given = by_password("topics", secret_key_arn=key_arn(1).replace(":aws:", ":aws-us-gov:"))
+    given["kafka"]["secret"] = given["kafka"]["secret"].replace(":aws:", ":aws-us-gov:")
+
+    assert named(given) == ["queues[0].secret_key_arn", "queues[0].kafka.secret"]
 
 
 def test_the_way_into_the_cluster_is_told_to_be_missing_or_doubled():

@@ -9,7 +9,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from smart_redriver.cdk.backend import AdoptedElsewhere, Around
-from smart_redriver.cdk.queue_clashes import HOME, KEY_ARN
+from smart_redriver.cdk.queue_clashes import HOME, KEY_ARN, partition_faults
 from smart_redriver.cdk.queue_entry import (
     ANY_NAME,
     ANY_STACK,
@@ -123,7 +123,9 @@ class TopicsEntry(EntryInNetwork):
             self._refuse("secret_key_arn", "nothing without kafka.secret, which it encrypts")
             return None
         accepted = "the ARN of the KMS key that encrypts kafka.secret"
-        return self._one("secret_key_arn", KEY_ARN, accepted, is_needed=False)
+        key = self._one("secret_key_arn", KEY_ARN, accepted, is_needed=False)
+        self.faults += partition_faults(f"{self._place}.secret_key_arn", key or "")
+        return key
 
     def _topics(self, name: str | None) -> KafkaTopics | None:
         given = self._entry.get("kafka")
@@ -144,6 +146,8 @@ class TopicsEntry(EntryInNetwork):
         cluster = str(self._entry.get("cluster_arn", ""))
         told = {fault.setting for fault in self.faults}
         for fault in kafka_faults(kafka, safeguards, cluster):
-            key = "kafka.client" if fault.setting == "client" else fault.setting
+            key = (
+                f"kafka.{fault.setting}" if fault.setting in ("client", "secret") else fault.setting
+            )
             if f"{self._place}.{key}" not in told:
                 self._add(key, fault.seen, fault.accepted)

@@ -27,6 +27,7 @@ from smart_redriver.cdk.key_use import DECRYPT, KeyUse, allow, key_arns, through
 from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
 from smart_redriver.cdk.owners import open_key
 from smart_redriver.cdk.pass_alarms import PassAlarms, make_pass_dashboard
+from smart_redriver.cdk.queue_clashes import partition_faults
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import KEEP_STATE, shared_state_table, table_faults
 from smart_redriver.cdk.taken import take_name, take_resources
@@ -184,6 +185,8 @@ def kafka_faults(kafka: KafkaTopics, safeguards: Safeguards, cluster_arn: str) -
         )
     if fault := _unfit_cluster(kafka, cluster_arn):
         yield Fault(setting="cluster_arn", seen=cluster_arn or None, accepted=fault)
+    yield from partition_faults("cluster_arn", cluster_arn)
+    yield from partition_faults("secret", kafka.secret)
     if kafka.client:
         accepted = "nothing: what is in a function's environment is no secret"
         yield Fault(setting="client", seen=None, accepted=accepted)

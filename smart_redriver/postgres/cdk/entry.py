@@ -126,7 +126,11 @@ class JobsEntry(EntryInNetwork):
 
     def _add_faults_of(self, name: str, database: JobsDatabase, safeguards: Safeguards) -> None:
         for fault in jobs_faults(name, database, safeguards):
-            key = "database.sslmode" if fault.setting == "sslmode" else fault.setting
+            key = (
+                f"database.{fault.setting}"
+                if fault.setting in ("sslmode", "secret")
+                else fault.setting
+            )
             self._add(key, fault.seen, fault.accepted)
 
     def _database(self) -> JobsDatabase | None:

@@ -29,6 +29,7 @@ from smart_redriver.cdk.key_use import allow, unique
 from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
 from smart_redriver.cdk.owners import open_key
 from smart_redriver.cdk.pass_alarms import PERIOD, PassAlarms, make_pass_dashboard, pass_metric
+from smart_redriver.cdk.queue_clashes import partition_faults
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import KEEP_STATE, shared_state_table, table_faults
 from smart_redriver.cdk.taken import take_resources
@@ -234,6 +235,7 @@ def jobs_faults(name: str, database: JobsDatabase, safeguards: Safeguards) -> li
     if database.sslmode != VERIFIED:
         accepted = f"{VERIFIED}: the password and every payload go over the network"
         faults.append(Fault(setting="sslmode", seen=database.sslmode, accepted=accepted))
+    faults += partition_faults("secret", database.secret)
     if (length := len(database.encode())) > MAX_DATABASE:
         accepted = (
             f"at most {MAX_DATABASE:,} as JSON, as a function's environment has 4 KB: "
