@@ -222,3 +222,19 @@ def test_the_command_says_whether_a_process_is_at_work(desk):
     assert (before.code, after.code, later.code) == (1, 0, 1), after.said
     assert "No process has ended a pass" in before.out
     assert "no process is at work" in later.out
+
+
+def test_a_process_is_at_work_from_its_start_on_as_its_first_pass_may_take_minutes(desk):
+    bench = desk.bench
+    bench.die("a")
+    bench.memory().save_start(bench.clock.now())
+    begun = desk("status").out
+    plan = desk("replay", "--all", "--from-dlq", "--dry-run").out
+    checked = desk("doctor", "--all").out
+    bench.clock.advance(timedelta(hours=1).total_seconds())
+    later = desk("status").out
+
+    assert "no process is at work" not in begun + plan
+    assert "Next look:   within 5 min" in begun
+    assert "No process has ended a pass, but one has started." in checked
+    assert "no process is at work" in later

@@ -58,21 +58,6 @@ def test_status_tells_that_no_process_is_at_work_and_that_it_has_no_alarms(desk,
     assert "Next look:   within 5 min" in at_work
 
 
-def test_a_process_is_at_work_from_its_start_on_as_its_first_pass_may_take_minutes(desk, bench):
-    bench.die("a")
-    bench.memory().save_start(bench.clock.now())
-    begun = desk("status").out
-    plan = desk("replay", "--all", "--from-dlq", "--dry-run").out
-    checked = desk("doctor", "--all").out
-    bench.clock.advance(timedelta(hours=1).total_seconds())
-    later = desk("status").out
-
-    assert "no process is at work" not in begun + plan
-    assert "Next look:   within 5 min" in begun
-    assert "No process has ended a pass, but one has started." in checked
-    assert "no process is at work" in later
-
-
 def test_each_command_says_that_no_process_is_at_work_and_none_that_a_schedule_is_on(desk, bench):
     """The headline said that the next pass looks at the letters, and `--json` told of a schedule."""
     bench.die("a")
