@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from botocore.exceptions import ClientError
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from fakes.faults import Mishap, refuse
 from simulator.world import DLQ, PARKING_LOT, SOURCE
@@ -134,6 +134,28 @@ def test_people_see_under_which_name_they_are_on_the_page(
     desk.clients["sts"].arn = arn
 
     expect(open_page().get_by_title(arn)).to_have_text(name)
+
+
+def test_a_queue_has_its_name_in_the_list_wherever_it_is_called(
+    desk: Desk, open_page: Open
+) -> None:
+    """Tabs, title and orders named the first target of a DLQ that several share."""
+    desk.park("a")
+    page = open_page()
+    page.route("**/api/about", renamed)
+    page.reload()
+
+    queue(page)
+    expect(page.get_by_role("navigation", name="Queue").get_by_title(SOURCE)).to_have_text("Shared")
+    expect(page).to_have_title("timeline of Shared: Redrive console")
+    page.get_by_role("button", name="pause…").click()
+
+    expect(page.get_by_role("heading", name="pause Shared")).to_be_visible()
+
+
+def renamed(route: Route) -> None:
+    answer = route.fetch()
+    route.fulfill(response=answer, json=answer.json() | {"names": {SOURCE: "Shared"}})
 
 
 @pytest.mark.parametrize("width", [320, 390])

@@ -632,7 +632,9 @@ def test_a_console_for_looking_changes_nothing(desk: Desk, wire: Wire) -> None:
 
     assert (refused.status_code, refused.json()["kind"]) == (409, "refused")
     assert "--read-only" in refused.json()["error"]
-    assert page.get("/api/about")["read_only"]
+    about = page.get("/api/about")
+    assert about["read_only"]
+    assert about["names"] == {SOURCE: SOURCE}
     assert page.get(LETTERS)["count"] == 1
     assert page.console.tasks.all() == []
 

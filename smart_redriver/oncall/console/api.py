@@ -49,12 +49,14 @@ def addresses(console: Console) -> tuple[Address, ...]:
 
 
 def _about(console: Console) -> dict[str, Any]:
-    session = console.sessions.all(console.notepad())[0]
+    sessions = console.sessions.all(console.notepad())
+    session = sessions[0]
     return {
         "stack": console.sessions.stack,
         "who": session.who,
         "region": session.aws.region,
         "read_only": console.is_read_only,
+        "names": {one.place.queue: looks.name_of(one) for one in sessions},
         "verbs": [
             {
                 "name": verb.name,
@@ -78,7 +80,9 @@ def _get(
 def _of_stack(console: Console) -> tuple[Address, ...]:
     return (
         _get(
-            "/api/about", "The stack, who asks, and what may be ordered.", lambda _: _about(console)
+            "/api/about",
+            "The stack, who asks, the queues' names for people, and what may be ordered.",
+            lambda _: _about(console),
         ),
         _get(
             "/api/status",

@@ -76,8 +76,12 @@ def status(session: Session) -> dict[str, Any]:
         {"name": one.name, "text": session.terminal.spare(one.text), "tone": _tone(one.tone)}
         for one in facts_of(snapshot, with_full_names=False)
     ]
-    name = session.terminal.spare(session.place.name)
-    return snapshot.to_json() | {"spoken": name, "facts": facts}
+    return snapshot.to_json() | {"spoken": name_of(session), "facts": facts}
+
+
+def name_of(session: Session) -> str:
+    """The queue's name for people: without hashes, or that in the list if several targets share its DLQ."""
+    return session.terminal.spare(session.place.name)
 
 
 def headline(session: Session) -> dict[str, Any]:

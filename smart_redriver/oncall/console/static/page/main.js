@@ -61,7 +61,7 @@ function Theme() {
     </select>`;
 }
 
-function Tabs({ queue, view }) {
+function Tabs({ queue, name: known, view }) {
   const tabs = [
     [undefined, "Timeline"],
     ["causes", "Causes"],
@@ -71,7 +71,7 @@ function Tabs({ queue, view }) {
   ];
   return html`<nav aria-label="Queue">
     <${Link} to=${[]}>All queues<//>
-    <span class="faint queue" title=${queue}>${queue}</span>
+    <span class="faint queue" title=${queue}>${known}</span>
     ${tabs.map(
       ([name, label]) =>
         html`<${Link}
@@ -91,9 +91,9 @@ function HeadlineOf({ queue, view }) {
   return isShown && html`<${Headline} told=${look.value} queue=${queue} />`;
 }
 
-function View({ route, verbs, isReadOnly, onOrder }) {
+function View({ route, verbs, names, isReadOnly, onOrder }) {
   const [room, queue, view, id] = route.parts;
-  const more = { verbs, isReadOnly, onOrder };
+  const more = { verbs, names, isReadOnly, onOrder };
   if (room === "orders") return html`<${Orders} ...${more} />`;
   if (room !== "q") return html`<${Queues} ...${more} />`;
   const shown = { queue, query: route.query, ...more };
@@ -127,15 +127,17 @@ function Page() {
     h: to("history"),
     ...(room === "q" ? { l: to("letters") } : {}),
   });
+  const { value } = about;
+  const names = value?.names ?? {};
+  const known = names[queue] ?? queue;
   useEffect(() => {
-    const where = room === "q" ? `${view ?? "timeline"} of ${queue}` : (room ?? "queues");
+    const where = room === "q" ? `${view ?? "timeline"} of ${known}` : (room ?? "queues");
     document.title = `${where}: Redrive console`;
-  }, [location.hash]);
+  }, [location.hash, known]);
   // A key has led here, and what had the focus is gone.
   useLayoutEffect(() => {
     if (document.activeElement === document.body) document.getElementById("main").focus();
   }, [room, queue, view]);
-  const { value } = about;
   const isReadOnly = value?.read_only ?? true;
   return html`<header>
       <a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), document.getElementById("main").focus())}>To the content</a>
@@ -150,17 +152,17 @@ function Page() {
         <${Theme} />
       </span>
     </header>
-    ${room === "q" && html`<${Tabs} queue=${queue} view=${view} />`}
+    ${room === "q" && html`<${Tabs} queue=${queue} name=${known} view=${view} />`}
     <main id="main" tabindex="-1">
       ${about.fault && !value
         ? html`<h1>The console can't be shown</h1>
             <${Trouble} look=${about} />`
         : html`${room === "q" && value && html`<${HeadlineOf} key=${queue} queue=${queue} view=${view} />`}
-          <${View} route=${route} verbs=${value?.verbs ?? []} isReadOnly=${isReadOnly} onOrder=${open} />`}
+          <${View} route=${route} verbs=${value?.verbs ?? []} names=${names} isReadOnly=${isReadOnly} onOrder=${open} />`}
     </main>
     ${wanted &&
     value &&
-    html`<${OrderDialog} key=${wanted.key} wanted=${wanted} verbs=${value.verbs} onClose=${close} onOrder=${open} />`}
+    html`<${OrderDialog} key=${wanted.key} wanted=${wanted} verbs=${value.verbs} names=${names} onClose=${close} onOrder=${open} />`}
     ${isHelping && html`<${Help} onClose=${() => setHelping(false)} />`}`;
 }
 

@@ -199,12 +199,13 @@ function Running({ first, onClose, onOrder, isDialogAsked }) {
 }
 
 // `wanted`: { queue, verb, given, about } for a new order, or { task } for one that is under way.
-export function OrderDialog({ wanted, verbs, onClose, onOrder }) {
+export function OrderDialog({ wanted, verbs, names, onClose, onOrder }) {
   const dialog = useRef(null);
   const onEscape = useRef(() => {});
   const [task, setTask] = useState(wanted.task ?? null);
   const [fault, setFault] = useState(null);
   const name = task?.verb ?? wanted.verb;
+  const queue = task?.queue ?? wanted.queue;
   const verb = verbs.find((one) => one.name === name);
   useEffect(() => {
     dialog.current.showModal();
@@ -225,7 +226,7 @@ export function OrderDialog({ wanted, verbs, onClose, onOrder }) {
     onClose();
   };
   return html`<dialog ref=${dialog} aria-labelledby="order-title" onCancel=${close}>
-    <h2 id="order-title">${name} <span class="faint">${task?.queue ?? wanted.queue}</span></h2>
+    <h2 id="order-title">${name} <span class="faint" title=${queue}>${names[queue] ?? queue}</span></h2>
     ${fault && html`<p class="trouble" role="alert">${fault.message}</p>`}
     ${task
       ? html`<${Running} key=${task.id} first=${task} onClose=${close} onOrder=${onOrder} isDialogAsked=${onEscape} />`
@@ -241,7 +242,7 @@ export function OrderDialog({ wanted, verbs, onClose, onOrder }) {
   </dialog>`;
 }
 
-export function Orders({ onOrder }) {
+export function Orders({ names, onOrder }) {
   const look = useLook("/tasks", {}, 3);
   return html`<section>
     <h1>Orders</h1>
@@ -252,7 +253,7 @@ export function Orders({ onOrder }) {
       ${look.value?.map((task) => {
         const [tone, words] = task.state === "ended" ? HOW_IT_ENDED[task.exit_code] : ["careful", task.state];
         return html`<li key=${task.id}>
-          <button type="button" onClick=${() => onOrder({ task })}>${task.verb} ${task.queue}, ${task.began_at}</button>
+          <button type="button" onClick=${() => onOrder({ task })}>${task.verb} ${names[task.queue] ?? task.queue}, ${task.began_at}</button>
           <${Badge} tone=${tone}>${words}<//>
         </li>`;
       })}
