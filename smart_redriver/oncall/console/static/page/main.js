@@ -61,7 +61,7 @@ function Theme() {
     </select>`;
 }
 
-function Tabs({ queue, name: known, view }) {
+function Tabs({ queue, spoken, view }) {
   const tabs = [
     [undefined, "Timeline"],
     ["causes", "Causes"],
@@ -71,7 +71,7 @@ function Tabs({ queue, name: known, view }) {
   ];
   return html`<nav aria-label="Queue">
     <${Link} to=${[]}>All queues<//>
-    <span class="faint queue" title=${queue}>${known}</span>
+    <span class="faint queue" title=${queue}>${spoken}</span>
     ${tabs.map(
       ([name, label]) =>
         html`<${Link}
@@ -129,11 +129,11 @@ function Page() {
   });
   const { value } = about;
   const names = value?.names ?? {};
-  const known = names[queue] ?? queue;
+  const spoken = names[queue] ?? queue;
   useEffect(() => {
-    const where = room === "q" ? `${view ?? "timeline"} of ${known}` : (room ?? "queues");
+    const where = room === "q" ? `${view ?? "timeline"} of ${spoken}` : (room ?? "queues");
     document.title = `${where}: Redrive console`;
-  }, [location.hash, known]);
+  }, [location.hash, spoken]);
   // A key has led here, and what had the focus is gone.
   useLayoutEffect(() => {
     if (document.activeElement === document.body) document.getElementById("main").focus();
@@ -152,7 +152,7 @@ function Page() {
         <${Theme} />
       </span>
     </header>
-    ${room === "q" && html`<${Tabs} queue=${queue} name=${known} view=${view} />`}
+    ${room === "q" && html`<${Tabs} queue=${queue} spoken=${spoken} view=${view} />`}
     <main id="main" tabindex="-1">
       ${about.fault && !value
         ? html`<h1>The console can't be shown</h1>
