@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bench.play_options import parse
 from simulator.limits import breaches_of_mean, breaches_of_run
 from simulator.scenarios import Scenario, named
 from tests.scenarios.runs import play
@@ -98,3 +99,24 @@ def test_the_scenario_keeps_its_limits(scenario: Scenario) -> None:
 
 def test_what_is_not_yet_kept_is_played() -> None:
     assert set(PLAYED) >= NOT_YET
+
+
+@pytest.mark.enumeration
+def test_pills_of_producers_keep_no_circuit_half_open_beside_live_successes() -> None:
+    """Each canary was full of them, and showed nothing: of 428 that were seven hours old, 77 were parked."""
+    world = {
+        "letters": 800,
+        "poison": 8,
+        "down-hours": 3,
+        "live-per-minute": 2,
+        "live-poison-per-minute": 0.5,
+    }
+    world |= {"consumer-delay": 2, "watch-hours": 20}
+    asked = parse([f"--{name}={value}" for name, value in world.items()])
+
+    run = asked.scenario.played(3, watches_live=False).measures
+
+    assert run.circuit is not None
+    assert run.circuit.final_state == "CLOSED"
+    assert run.parked_rightly >= 300
+    assert (run.lost, run.parked_wrongly) == (0, 0)

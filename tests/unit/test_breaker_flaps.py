@@ -154,6 +154,33 @@ def test_after_an_outage_half_of_the_good_window_and_after_a_flap_more_than_it(
 
 
 @pytest.mark.parametrize(
+    ("size", "verdict", "generation", "is_whole"),
+    [
+        (40, Verdict.NO_EVIDENCE, 2, False),
+        (40, Verdict.NO_EVIDENCE, 1, True),
+        (40, Verdict.SUCCESS, 2, True),
+        (CANARY, Verdict.NO_EVIDENCE, 2, True),
+    ],
+)
+def test_a_large_canary_that_showed_nothing_is_followed_by_a_small_one(
+    size: int, verdict: Verdict, generation: int, is_whole: bool
+) -> None:
+    """One of 149 suspects and three others was repeated for hours beside live messages that succeeded."""
+    last = a_judged(size, returned=size, verdict=verdict, generation=generation)
+    flapping = a_circuit(
+        state=State.HALF_OPEN,
+        flaps=FLAPS_THAT_SHOW,
+        success_count=1,
+        good_window=10,
+        judged=(last,),
+    )
+
+    limit = allow(flapping, SETTINGS, NOW).limit
+
+    assert limit == (restart_window(flapping, SETTINGS) if is_whole else CANARY)
+
+
+@pytest.mark.parametrize(
     ("flaps", "success_count", "limit"),
     [
         (FLAPS_THAT_SHOW, 1, 10 * GROWTH_WHERE_SHOWN),

@@ -234,12 +234,26 @@ def _canary(circuit: Circuit, settings: Settings, now: datetime, limit: int) -> 
     within seconds.
     """
     is_second = circuit.success_count > 0
-    may_be_whole = is_flapping(circuit) and not expects_reports(circuit, now)
+    may_be_whole = (
+        is_flapping(circuit)
+        and not expects_reports(circuit, now)
+        and not _large_said_nothing(circuit, settings)
+    )
     if may_be_whole and is_second is not is_up_briefly(circuit, now):
         limit = min(restart_window(circuit, settings), settings.max_window)
     is_small = settings.canary_size < limit <= settings.initial_window
     is_apart = is_small and circuit.consecutive_opens > FAILED_TOGETHER
     return Permit(limit=limit, reason="a canary", is_canary=True, is_apart=is_apart)
+
+
+def _large_said_nothing(circuit: Circuit, settings: Settings) -> bool:
+    """Whether the last canary was large and showed nothing, as one full of suspects does: nor would the next."""
+    return any(
+        one.generation == circuit.generation
+        and one.verdict is Verdict.NO_EVIDENCE
+        and one.size > settings.initial_window
+        for one in circuit.judged[-1:]
+    )
 
 
 def _canary_letters(circuit: Circuit, settings: Settings) -> int:
