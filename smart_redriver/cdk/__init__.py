@@ -5,9 +5,9 @@ At synth, the function's own `smart_redriver.engine.config.settings` checks what
 
 try:
     from smart_redriver.cdk.bundling import BundlingError
-    from smart_redriver.cdk.given import Naming, Resources, Targets
     from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
     from smart_redriver.cdk.oncall_policies import OnCallPolicies
+    from smart_redriver.cdk.props import Naming, Resources, Targets
     from smart_redriver.cdk.redriver import SmartRedriver
     from smart_redriver.cdk.safeguards import Safeguards
     from smart_redriver.cdk.topics import Topics

@@ -20,7 +20,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import IConstruct
 
-from smart_redriver.cdk.given import Targets
+from smart_redriver.cdk.props import Targets
 from smart_redriver.cdk.queue_clashes import KEY_ARN, partition_faults
 from smart_redriver.engine.config.backends import IN_SQS
 from smart_redriver.engine.config.targets import (

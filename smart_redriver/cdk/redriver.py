@@ -27,20 +27,20 @@ from smart_redriver.cdk.arguments import (
     unread_settings,
     warn_of_retention,
 )
+from smart_redriver.cdk.claims import claim_name, claim_output, claim_queues
 from smart_redriver.cdk.dashboard import DashboardWidget
-from smart_redriver.cdk.given import Naming, Resources, Targets
 from smart_redriver.cdk.invocations import alarms_elsewhere, hear_recovery, schedule_ticks
 from smart_redriver.cdk.key_use import KeyUse
 from smart_redriver.cdk.monitoring import MONITORING_ID, QueueMonitoring, crowded
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.origin_config import OriginConfig, origin_config_of, warn_of_functions
 from smart_redriver.cdk.owners import open_key, outermost
+from smart_redriver.cdk.props import Naming, Resources, Targets
 from smart_redriver.cdk.python_function import python_function
 from smart_redriver.cdk.queue_metrics import watched_sources, watched_targets
 from smart_redriver.cdk.queues import make_outcome_queue, make_parking_lot
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import shared_state_table, table_faults
-from smart_redriver.cdk.taken import take, take_name, take_output
 from smart_redriver.cdk.target_access import UsedResources
 from smart_redriver.cdk.topics import Topics, shared_topics, unheard
 from smart_redriver.engine.aws.metrics import (
@@ -124,7 +124,7 @@ class SmartRedriver(Construct):
         target_keys = targets.keys if targets else ()
         check_lists(**{"further_sources": further_sources, "targets.keys": target_keys})
         resources, naming = resources or Resources(), naming or Naming()
-        if wrong := [*naming.faults(), *take_name(self, naming.known_as)]:
+        if wrong := [*naming.faults(), *claim_name(self, naming.known_as)]:
             raise SettingsError(wrong)
         sources, others = _by_role(
             source_queue, further_sources, dead_letter_queue, resources.parking_lot
@@ -148,7 +148,7 @@ class SmartRedriver(Construct):
                 *role_faults({**sources, **others}),
                 *fit_faults(sources, dead_letter_queue, resources.parking_lot),
                 *of_targets,
-                *take(self, {**sources, **others}, origin_config),
+                *claim_queues(self, {**sources, **others}, origin_config),
                 *unheard(self, monitoring, resources.topics),
                 *table_faults(self, resources.table, safeguards, removal_policy),
                 *crowded(alarms_in),
@@ -400,7 +400,7 @@ def tell_command(scope: Construct, places: Mapping[str, str], name: str) -> cdk.
     docs/adr/0012 compares it with an SSM parameter. Raises SettingsError if another construct has the name.
     """
     stack = outermost(scope)
-    if faults := [*take_output(scope, stack, name)]:
+    if faults := [*claim_output(scope, stack, name)]:
         raise SettingsError(faults)
     place = f"RedriverPlaces{scope.node.addr}"
     output = cdk.CfnOutput(stack, place, value=stack.to_json_string(dict(places)))

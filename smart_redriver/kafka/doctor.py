@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from smart_redriver.kafka.engine.records import Log
     from smart_redriver.oncall.deployment.session import Session
 
-#: Waiting letters move to the retry topic after twelve hours (`shelf.OLD`). A process may be away for as long again.
+#: Waiting letters move to the retry topic after twelve hours (`open_letters.OLD`). A process may be away for as long.
 LEAST_RETENTION = timedelta(hours=24)
 
 #: Redrive metadata, a note on a held letter and their names take less.

@@ -23,9 +23,9 @@ from smart_redriver.engine.passes.redrive_pass import Rhythm, run_invocation
 from smart_redriver.engine.report import Outcome, Report
 from smart_redriver.kafka.engine.connection import DeadLetterTopic
 from smart_redriver.kafka.engine.credentials import Account
+from smart_redriver.kafka.engine.open_letters import MOST_LETTERS
 from smart_redriver.kafka.engine.place import HIDDEN, KafkaTopics
 from smart_redriver.kafka.engine.records import Log, NewRecord, Partition, Position, Reading
-from smart_redriver.kafka.engine.shelf import MOST_LETTERS
 from smart_redriver.kafka.sqlite import TABLE, SqliteTable
 
 if TYPE_CHECKING:

@@ -106,7 +106,7 @@ OpenSession = Callable[[Asked], "Session"]
 def open_session(asked: Asked) -> Session:
     """The session of a person at a terminal, with the credentials of their environment."""
     from smart_redriver.oncall.deployment.aws import Aws, Caller, Connect, connect_as
-    from smart_redriver.oncall.deployment.beside import Beside, is_file
+    from smart_redriver.oncall.deployment.deployment_file import FileConnect, is_file
     from smart_redriver.oncall.deployment.session import Session
     from smart_redriver.oncall.terminal.terminal import Terminal
 
@@ -114,7 +114,7 @@ def open_session(asked: Asked) -> Session:
         Caller(profile=asked.profile, region=asked.region, endpoint_url=asked.endpoint_url)
     )
     if is_file(asked.stack):
-        connect = Beside(Path(asked.stack), connect)
+        connect = FileConnect(Path(asked.stack), connect)
     return Session(
         aws=Aws(connect),
         terminal=Terminal(

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from emulator.chromium import PATIENCE_MS, chromium
 from fakes.faults import Script, Wire, nothing
-from smart_redriver.oncall.console.shelf import Notepad
+from smart_redriver.oncall.console.cache import Notepad
 from tests.browser.served import served
 from tests.oncall.desk import Desk
 from tests.oncall.fakes import STACK

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import uvicorn
 
 from smart_redriver.oncall.console.app import make_app
-from smart_redriver.oncall.console.at_work import Console
-from smart_redriver.oncall.console.shelf import Sessions
+from smart_redriver.oncall.console.cache import Sessions
+from smart_redriver.oncall.console.tasks import Console
 from smart_redriver.oncall.deployment.session import Session
 
 TOKEN = "secret-of-the-test"

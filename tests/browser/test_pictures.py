@@ -21,7 +21,7 @@ from emulator.environments import ROOT
 from fakes.faults import Wire
 from simulator.consumers import Consumer, Downstream, Reports, down_between
 from simulator.world import SOURCE, hours, minutes
-from smart_redriver.oncall.console.shelf import Notepad
+from smart_redriver.oncall.console.cache import Notepad
 from tests.browser.served import served
 from tests.oncall.desk import Desk, PassesInTheLog
 from tests.oncall.fakes import STACK

@@ -13,7 +13,7 @@ from smart_redriver.kafka.oncall.topics import Clusters
 from smart_redriver.kafka.sqlite import SqliteTable
 from smart_redriver.oncall.cli import Asked, app
 from smart_redriver.oncall.deployment.aws import Aws
-from smart_redriver.oncall.deployment.beside import Beside
+from smart_redriver.oncall.deployment.deployment_file import FileConnect
 from smart_redriver.oncall.deployment.session import Connections, Session
 from smart_redriver.oncall.terminal.terminal import Terminal
 from tests.kafka.bench import Bench, WiredLog
@@ -105,7 +105,7 @@ class KafkaDesk:
         if service == "dynamodb" and self.state.exists():
             table = self.bench.dynamodb
             return self._wire.to(table) if self._wire else table
-        return Beside(self.file, _no_aws)(service)
+        return FileConnect(self.file, _no_aws)(service)
 
     def set(self, **settings: Any) -> None:
         """Give settings in the file, which ends with their table."""

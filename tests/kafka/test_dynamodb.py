@@ -14,7 +14,7 @@ from moto import mock_aws
 from smart_redriver.engine.config.backends import Stopped
 from smart_redriver.kafka.process import Configuration
 from smart_redriver.oncall.deployment.aws import Aws, Caller, connect_as
-from smart_redriver.oncall.deployment.beside import Beside
+from smart_redriver.oncall.deployment.deployment_file import FileConnect
 from smart_redriver.oncall.deployment.session import Connections, Session
 from smart_redriver.oncall.status.gathering import take_snapshot
 from smart_redriver.oncall.terminal.terminal import Terminal
@@ -54,7 +54,7 @@ def test_the_process_keeps_its_state_there_and_the_command_finds_it(table, tmp_p
     file.write_text(FILE.replace('sqlite = "{state}"', f'dynamodb = "{TABLE}"'))
     out = io.StringIO()
     session = Session(
-        aws=Aws(Beside(file, connect_as(Caller(region="eu-west-1")))),
+        aws=Aws(FileConnect(file, connect_as(Caller(region="eu-west-1")))),
         terminal=Terminal(out=out, err=io.StringIO(), assume_yes=True),
         stack=str(file),
         clock=bench.clock.now,

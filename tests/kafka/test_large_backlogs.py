@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from smart_redriver.kafka.engine import shelf
+from smart_redriver.kafka.engine import open_letters
 from tests.kafka.bench import Bench, nameless
 
 ROOM = 30
@@ -14,9 +14,9 @@ MANY = [f"m{n}" for n in range(5 * ROOM)]
 
 @pytest.fixture(autouse=True)
 def little_room(monkeypatch):
-    monkeypatch.setattr(shelf, "MOST_LETTERS", ROOM)
-    monkeypatch.setattr(shelf, "MOST_AHEAD", ROOM)
-    monkeypatch.setattr(shelf, "PAGE", 10)
+    monkeypatch.setattr(open_letters, "MOST_LETTERS", ROOM)
+    monkeypatch.setattr(open_letters, "MOST_AHEAD", ROOM)
+    monkeypatch.setattr(open_letters, "PAGE", 10)
 
 
 def pass_and_work(bench: Bench, times: int, **more: Any) -> None:

@@ -25,7 +25,7 @@ from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.process import Configuration, EndingLog, Process, ToldOnce
 from smart_redriver.kafka.sqlite import SqliteTable
 from smart_redriver.oncall.cli import app
-from smart_redriver.oncall.deployment.beside import read_file
+from smart_redriver.oncall.deployment.deployment_file import read_file
 from smart_redriver.oncall.terminal.exits import Misused
 from smart_redriver.oncall.verbs.run import run_forever
 from tests.kafka.bench import Bench, move_another_over, nameless

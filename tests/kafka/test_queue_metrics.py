@@ -6,9 +6,9 @@ import pytest
 
 from fakes.kafka import FakeLog
 from smart_redriver.engine.errors import CallFailed
+from smart_redriver.kafka.engine.open_letters import OpenLetters
 from smart_redriver.kafka.engine.queue_metrics import LIVE_BEFORE, TopicMetricsReader
 from smart_redriver.kafka.engine.records import Partition
-from smart_redriver.kafka.engine.shelf import Shelf
 from tests.kafka.bench import GROUP, Bench
 
 
@@ -25,9 +25,9 @@ class Seen:
 
     def begin_anew(self) -> None:
         self.start = self.bench.clock.now()
-        self.shelf = Shelf(self.bench.log, self.bench.place)
+        self.open_letters = OpenLetters(self.bench.log, self.bench.place)
         self.metrics_reader = TopicMetricsReader(
-            self.bench.log, self.shelf, self.bench.place, self.bench.clock.now
+            self.bench.log, self.open_letters, self.bench.place, self.bench.clock.now
         )
         self.metrics_reader.look()
 
@@ -185,7 +185,7 @@ def test_what_was_written_in_the_minutes_before_the_first_look_is_known():
         bench.work()
         bench.clock.advance(60)
     metrics_reader = TopicMetricsReader(
-        bench.log, Shelf(bench.log, bench.place), bench.place, bench.clock.now
+        bench.log, OpenLetters(bench.log, bench.place), bench.place, bench.clock.now
     )
     metrics_reader.look()
     now = bench.clock.now()
@@ -214,7 +214,7 @@ def test_a_cluster_that_does_not_know_when_records_were_written_keeps_no_book_fr
 
 
 def dying(seen):
-    seen.shelf.look()
+    seen.open_letters.look()
     return seen.metrics_reader.dying("orders")
 
 
@@ -239,17 +239,17 @@ def test_redriven_messages_that_die_again_are_no_producers_messages():
     seen.bench.work(boom)
 
     assert dying(seen) == 1  # as it died the first time
-    assert seen.shelf.arrived["orders"] == 2
+    assert seen.open_letters.arrived["orders"] == 2
 
 
 def test_letters_that_are_read_on_do_not_die_now(monkeypatch):
-    monkeypatch.setattr("smart_redriver.kafka.engine.shelf.MOST_LETTERS", 2)
+    monkeypatch.setattr("smart_redriver.kafka.engine.open_letters.MOST_LETTERS", 2)
     seen = Seen()
     seen.bench.die(*"abcdef")
     counts = [dying(seen)]
     for _ in range(3):
-        seen.shelf.close([one.letter.message_id for one in seen.shelf.letters()])
+        seen.open_letters.close([one.letter.message_id for one in seen.open_letters.letters()])
         counts.append(dying(seen))
 
-    assert seen.shelf.has_read_all
+    assert seen.open_letters.has_read_all
     assert counts == [0] * 4

@@ -13,7 +13,7 @@ from smart_redriver.kafka.engine.credentials import OwnAccount
 from smart_redriver.kafka.oncall import topics
 from smart_redriver.kafka.oncall.topics import Clusters
 from smart_redriver.oncall.deployment.aws import Aws
-from smart_redriver.oncall.deployment.beside import Beside
+from smart_redriver.oncall.deployment.deployment_file import FileConnect
 from smart_redriver.oncall.deployment.session import Connections
 from smart_redriver.oncall.terminal.exits import Refused
 from tests.kafka.bench import Bench
@@ -118,7 +118,7 @@ def test_each_cluster_is_reached_as_the_session_is_logged_in_there_whatever_its_
             asked.append((number, service))
             return client
 
-        logs.append(clusters.of(place, Aws(Beside(file, connect))))
+        logs.append(clusters.of(place, Aws(FileConnect(file, connect))))
     clusters.close()
 
     assert logs[0] is not logs[1]

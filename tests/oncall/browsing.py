@@ -7,8 +7,8 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from smart_redriver.oncall.console.app import make_app
-from smart_redriver.oncall.console.at_work import Console
-from smart_redriver.oncall.console.shelf import Sessions
+from smart_redriver.oncall.console.cache import Sessions
+from smart_redriver.oncall.console.tasks import Console
 from smart_redriver.oncall.deployment.session import Session
 
 HOST = "127.0.0.1:8700"

@@ -21,8 +21,8 @@ from simulator.world import DLQ, PARKING_LOT, SOURCE, hours, minutes
 from smart_redriver.engine.model.circuit import Lease
 from smart_redriver.engine.triage.ledger import Entry
 from smart_redriver.oncall.console.app import names
-from smart_redriver.oncall.console.at_work import AT_ONCE, Task
-from smart_redriver.oncall.console.shelf import Notepad, Sessions, Shelf
+from smart_redriver.oncall.console.cache import LedgerCache, Notepad, Sessions
+from smart_redriver.oncall.console.tasks import AT_ONCE, Task
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.ledger_scan import stuck_entries
@@ -158,20 +158,20 @@ def test_what_was_read_while_something_changed_is_not_shown_again(
     desk: Desk, page: Browsing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk.park("a", "b")
-    shelf, session = Shelf(), page.console.sessions.of(SOURCE, Notepad())
+    cache, session = LedgerCache(), page.console.sessions.of(SOURCE, Notepad())
 
     def read_slowly(session: Session) -> list[Entry]:
         entries = list(stuck_entries(session))
         desk("delete", "--all", "--export", "gone.jsonl", "--yes")
-        shelf.forget(SOURCE)
+        cache.forget(SOURCE)
         return entries
 
     with monkeypatch.context() as slow:
-        slow.setattr("smart_redriver.oncall.console.shelf.stuck_entries", read_slowly)
-        before = shelf.of(session)
+        slow.setattr("smart_redriver.oncall.console.cache.stuck_entries", read_slowly)
+        before = cache.of(session)
 
     assert len(before.parked()) == 2
-    assert shelf.of(session).parked() == []
+    assert cache.of(session).parked() == []
 
 
 def test_causes_have_counts_and_their_trend(desk: Desk, page: Browsing) -> None:

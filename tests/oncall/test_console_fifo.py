@@ -9,7 +9,7 @@ import pytest
 
 from fakes.faults import Wire
 from simulator.world import DLQ, PARKING_LOT, SOURCE
-from smart_redriver.oncall.console.shelf import Notepad
+from smart_redriver.oncall.console.cache import Notepad
 from tests.oncall.browsing import Browsing, told
 from tests.oncall.desk import Desk
 

@@ -16,7 +16,7 @@ from fakes.faults import Script, Wire, die_after, die_before, meanwhile, nothing
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.triage.ledger import Status
-from smart_redriver.oncall.console.shelf import Notepad
+from smart_redriver.oncall.console.cache import Notepad
 from tests.oncall.browsing import Browsing
 from tests.oncall.desk import Desk
 

@@ -10,7 +10,7 @@ from fakes.faults import Call, Response, Wire, meanwhile, nth
 from simulator.consumers import Consumer
 from simulator.world import SOURCE
 from smart_redriver.engine.config.settings import Mode, Settings
-from smart_redriver.oncall.console.shelf import Notepad
+from smart_redriver.oncall.console.cache import Notepad
 from tests.oncall.browsing import Browsing
 from tests.oncall.desk import Desk
 

@@ -18,7 +18,7 @@ from smart_redriver.engine.model.batch import Batch, Heard
 from smart_redriver.engine.model.breaker import new_circuit, refused
 from smart_redriver.engine.model.circuit import State
 from smart_redriver.engine.triage.ledger import Status
-from smart_redriver.oncall.console.shelf import Notepad
+from smart_redriver.oncall.console.cache import Notepad
 from smart_redriver.oncall.deployment.places import Place, read_places
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.terminal import Terminal

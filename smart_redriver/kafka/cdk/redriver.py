@@ -22,6 +22,7 @@ from smart_redriver.cdk.backend import (
     runbook_of,
     tell_places,
 )
+from smart_redriver.cdk.claims import claim_name, claim_resources
 from smart_redriver.cdk.invocations import alarms_elsewhere, hear_recovery, schedule_ticks
 from smart_redriver.cdk.key_use import DECRYPT, KeyUse, allow, key_arns, through, unique
 from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
@@ -30,7 +31,6 @@ from smart_redriver.cdk.pass_alarms import PassAlarms, make_pass_dashboard
 from smart_redriver.cdk.queue_clashes import partition_faults
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import KEEP_STATE, shared_state_table, table_faults
-from smart_redriver.cdk.taken import take_name, take_resources
 from smart_redriver.cdk.topics import Topics, shared_topics, unheard
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import Settings
@@ -91,8 +91,8 @@ class KafkaRedriver(Construct):
             monitoring,
             [
                 *kafka_faults(kafka, safeguards, cluster_arn),
-                *take_resources(self, "kafka", "topics", places_of(kafka)),
-                *take_name(self, kafka.name, "kafka"),
+                *claim_resources(self, "kafka", "topics", places_of(kafka)),
+                *claim_name(self, kafka.name, "kafka"),
                 *unheard(self, monitoring, topics),
                 *table_faults(self, table, safeguards, removal_policy),
                 *alarms_elsewhere(self, settings),

@@ -17,12 +17,12 @@ from smart_redriver.engine.passes.ports import Memory, NotedMemory, Tools
 from smart_redriver.engine.wiring import Parts
 from smart_redriver.kafka.engine.dead_letters import DeadLetters, ParkingLot, deliver, facts_of
 from smart_redriver.kafka.engine.letters import Dead, with_header
+from smart_redriver.kafka.engine.open_letters import OpenLetters, TopicIds
 from smart_redriver.kafka.engine.outcomes import Outcomes, WatchedMemory
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.queue_metrics import TopicMetricsReader
 from smart_redriver.kafka.engine.records import Log, NewRecord
 from smart_redriver.kafka.engine.shapes import Message
-from smart_redriver.kafka.engine.shelf import Shelf, TopicIds
 
 #: The names under which the note for a process that follows, and the topics' first ids, are kept: no topic's name has
 #: a "#".
@@ -140,7 +140,7 @@ class Found:
     Attributes:
         records: the number of records that it will read.
         is_first: nobody has committed for our group, so it reads the topic from its beginning.
-        another_state: see `Shelf`.
+        another_state: see `OpenLetters`.
 
     """
 
@@ -165,9 +165,9 @@ class DeadLetterTopic:
     ) -> None:
         self._log = log
         self._place = place
-        self._shelf = Shelf(log, place, state)
-        self._outcomes = Outcomes(log, self._shelf, place, clock)
-        self._metrics_reader = TopicMetricsReader(log, self._shelf, place, clock)
+        self._open_letters = OpenLetters(log, place, state)
+        self._outcomes = Outcomes(log, self._open_letters, place, clock)
+        self._metrics_reader = TopicMetricsReader(log, self._open_letters, place, clock)
         self._close = close
         self._noted: Mapping[str, Any] = {}
         self._notes: NotedMemory | None = None
@@ -182,7 +182,9 @@ class DeadLetterTopic:
             for one, (first, end) in log.bounds(place.dead_letters).items()
         )
         return Found(
-            records=records, is_first=not committed, another_state=self._shelf.another_state()
+            records=records,
+            is_first=not committed,
+            another_state=self._open_letters.another_state(),
         )
 
     @property
@@ -192,21 +194,21 @@ class DeadLetterTopic:
 
     def parts(self, memory: NotedMemory, clock: Callable[[], datetime]) -> Parts:
         """Adapters over the log."""
-        log, shelf, place = self._log, self._shelf, self._place
+        log, open_letters, place = self._log, self._open_letters, self._place
         watched: Memory = WatchedMemory(memory, self._outcomes)
-        shelf.topic_ids.memory = memory.of(TOPIC_IDS)
+        open_letters.topic_ids.memory = memory.of(TOPIC_IDS)
         self._take_over(memory)
         self._metrics_reader.look()
         return {
-            "dead_letters": DeadLetters(shelf, place, clock, self._outcomes.copy_has_left),
-            "parking_lot": ParkingLot(log, shelf, place),
+            "dead_letters": DeadLetters(open_letters, place, clock, self._outcomes.copy_has_left),
+            "parking_lot": ParkingLot(log, open_letters, place),
             "sources": tuple(
                 TopicSource(
                     log,
                     place,
                     one,
-                    shelf.find,
-                    shelf.topic_ids,
+                    open_letters.find,
+                    open_letters.topic_ids,
                     self._metrics_reader.sent,
                     self._metrics_reader.dying,
                 )
@@ -226,7 +228,7 @@ class DeadLetterTopic:
 
     def settle(self, now: datetime) -> list[CallFailed]:
         """Move the positions, and look at the group's progress. Returns failures."""
-        failed = self._shelf.settle(now)
+        failed = self._open_letters.settle(now)
         self._metrics_reader.look()
         return failed
 
@@ -234,7 +236,7 @@ class DeadLetterTopic:
         """Know what another process has left out. After a failure, the ledger shows it later, or time does."""
         self._notes = memory.of(_OUT)
         try:
-            self._shelf.topic_ids.look()  # by which messages of topics that are gone are known
+            self._open_letters.topic_ids.look()  # by which messages of topics that are gone are known
             _, note = self._notes.load_pass() or (None, {})
             if note != self._noted:
                 self._outcomes.take_over(note, memory)

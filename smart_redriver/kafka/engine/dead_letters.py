@@ -11,9 +11,9 @@ from smart_redriver.engine.messages.letter import METADATA_ATTRIBUTE, Letter
 from smart_redriver.engine.messages.outgoing import Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.kafka.engine.letters import Marks, id_at, with_header
+from smart_redriver.kafka.engine.open_letters import PAGE, OpenLetters, TopicIds
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.records import Log, NewRecord, Partition, Position, Record
-from smart_redriver.kafka.engine.shelf import PAGE, Shelf, TopicIds
 
 #: No letter expires: old letters in the DLQ topic move to the retry topic, whose records must be kept.
 NEVER = timedelta(days=36_500)
@@ -73,12 +73,12 @@ class DeadLetters:
 
     def __init__(
         self,
-        shelf: Shelf,
+        open_letters: OpenLetters,
         place: KafkaTopics,
         clock: Callable[[], datetime],
         copy_has_left: Callable[[str], bool],
     ) -> None:
-        self._shelf = shelf
+        self._open_letters = open_letters
         self._place = place
         self._clock = clock
         self._copy_has_left = copy_has_left
@@ -87,13 +87,15 @@ class DeadLetters:
 
     def facts(self) -> QueueFacts:
         """How many letters there are, after a look at what is new. Raises CallFailed."""
-        self._shelf.look()
-        free, hidden = self._shelf.counts(self._clock())
-        return facts_of(self._place, self.name, visible=free + self._shelf.unread(), hidden=hidden)
+        self._open_letters.look()
+        free, hidden = self._open_letters.counts(self._clock())
+        return facts_of(
+            self._place, self.name, visible=free + self._open_letters.unread(), hidden=hidden
+        )
 
     def receive(self, limit: int, *, hidden_for: timedelta) -> list[Letter]:
         """Return at most `limit` letters. Later receives do not return them within `hidden_for`."""
-        letters = self._shelf.take(limit, self._clock(), hidden_for)
+        letters = self._open_letters.take(limit, self._clock(), hidden_for)
         return [
             replace(one, copy_has_left=True) if self._copy_has_left(one.message_id) else one
             for one in letters
@@ -101,7 +103,7 @@ class DeadLetters:
 
     def delete(self, letters: Iterable[Letter]) -> list[EntryFault]:
         """Mark letters as finished. The position moves past them when the pass is over."""
-        self._shelf.close(one.message_id for one in letters)
+        self._open_letters.close(one.message_id for one in letters)
         return []
 
     def hide(self, letters: Iterable[tuple[Letter, timedelta]]) -> list[EntryFault]:
@@ -110,7 +112,7 @@ class DeadLetters:
         return [
             EntryFault(call="HoldLetters", key=letter.message_id, code=_NOT_THERE)
             for letter, hidden_for in letters
-            if not self._shelf.hide(letter.message_id, now + hidden_for, now)
+            if not self._open_letters.hide(letter.message_id, now + hidden_for, now)
         ]
 
     def check_move(self, arn: str) -> MoveCheck:  # noqa: ARG002
@@ -208,11 +210,11 @@ class Parked:
 class ParkingLot:
     """The parking topic: letters for people, which no pass reads."""
 
-    def __init__(self, log: Log, shelf: Shelf, place: KafkaTopics) -> None:
+    def __init__(self, log: Log, open_letters: OpenLetters, place: KafkaTopics) -> None:
         self._log = log
-        self._shelf = shelf
+        self._open_letters = open_letters
         self._place = place
-        self._parked = Parked(log, place, shelf.topic_ids)
+        self._parked = Parked(log, place, open_letters.topic_ids)
         self.is_fifo = place.keeps_order
         self.name = place.parked
 
@@ -239,11 +241,11 @@ class ParkingLot:
 
     def park(self, outgoing: Sequence[Outgoing]) -> Sent:
         """Write letters here, as they are in the DLQ topic and with their metadata."""
-        marks = self._shelf.topic_ids.marks
+        marks = self._open_letters.topic_ids.marks
         return deliver("ParkLetters", self._log, outgoing, self._as_parked, marks)
 
     def _as_parked(self, one: Outgoing) -> NewRecord | None:
-        dead = self._shelf.find(one.letter.message_id)
+        dead = self._open_letters.find(one.letter.message_id)
         return parked_record(dead.record, self.name, one) if dead else None
 
 

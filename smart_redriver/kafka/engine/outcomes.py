@@ -33,9 +33,9 @@ from smart_redriver.engine.reports.outcomes import (
 from smart_redriver.engine.triage.case import metadata_after
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.kafka.engine.letters import Dead, place_in
+from smart_redriver.kafka.engine.open_letters import OpenLetters
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.records import Log, Partition
-from smart_redriver.kafka.engine.shelf import Shelf
 
 #: Outcomes in one report.
 AT_ONCE = 500
@@ -73,16 +73,16 @@ class Outcomes:
     """Hands out outcomes, and forgets those that were processed. Lives as long as the process."""
 
     def __init__(
-        self, log: Log, shelf: Shelf, place: KafkaTopics, clock: Callable[[], datetime]
+        self, log: Log, open_letters: OpenLetters, place: KafkaTopics, clock: Callable[[], datetime]
     ) -> None:
         self._log = log
-        self._shelf = shelf
+        self._open_letters = open_letters
         self._place = place
         self._clock = clock
         self._out: dict[str, Out] = {}
         #: By the original id of a letter, the id under which it was last out.
         self._last_out: dict[str, str] = {}
-        shelf.is_awaited = self._is_awaited
+        open_letters.is_awaited = self._is_awaited
         self._told: set[str] = set()
         #: What the process before had noted as out, and whether it was sure: see `Out`.
         self._noted: Mapping[str, bool] = {}
@@ -108,7 +108,7 @@ class Outcomes:
             "count": len(self._out),
             "letters": [one.entry.original_id for _, one in some],
             "out": {at: not self._may_be_back(one) for at, one in some},
-            "read": {str(one.number): at for one, at in self._shelf.read_to().items()},
+            "read": {str(one.number): at for one, at in self._open_letters.read_to().items()},
         }
 
     def take_over(self, note: Mapping[str, Any], memory: Memory) -> None:
@@ -119,11 +119,11 @@ class Outcomes:
         """
         topic = self._place.dead_letters
         read = note.get("read", {}).items()
-        self._shelf.read_before = {Partition(topic, int(number)): at for number, at in read}
+        self._open_letters.read_before = {Partition(topic, int(number)): at for number, at in read}
         letters = list(note.get("letters", ()))
-        self._shelf.look()
+        self._open_letters.look()
         if note.get("count", 0) > len(letters):
-            letters += [one.letter.original_id for one in self._shelf.letters()]
+            letters += [one.letter.original_id for one in self._open_letters.letters()]
         known = memory.read_ledger(letters)
         for entry in known.entries.values():
             self._recognise_copies(entry)
@@ -140,14 +140,14 @@ class Outcomes:
         The process before may have died between that record and their discard. They would be letters of their own.
         """
         for at in {entry.current_id, *entry.replaced_ids} - {entry.original_id, entry.kept_id}:
-            if self._shelf.find(at):
-                self._shelf.recognise(at, metadata_after(entry, entry.queue, None))
+            if self._open_letters.find(at):
+                self._open_letters.recognise(at, metadata_after(entry, entry.queue, None))
 
     def note(self, entries: Iterable[Entry]) -> None:
         """Note entries that were read in the ledger. What others have sent may be back for long."""
         are_new = [self._note(one) for one in entries]
         if any(are_new):
-            self._shelf.search_again()
+            self._open_letters.search_again()
 
     def note_written(self, entries: Iterable[Entry]) -> None:
         """Note entries that this process writes to the ledger. What it has sent is back later, if at all."""
@@ -187,7 +187,7 @@ class Outcomes:
 
     def _place_of(self, entry: Entry) -> tuple[int, int] | None:
         """Partition and offset of a message in the topic that there is now; None if it was in an earlier one."""
-        return place_in(entry.current_id, self._shelf.topic_ids.marks.get(entry.queue, ""))
+        return place_in(entry.current_id, self._open_letters.topic_ids.marks.get(entry.queue, ""))
 
     def _untraceable_before(self, entry: Entry) -> int:
         """See `Out`. For others' messages, this process may have read records that came later."""
@@ -195,7 +195,7 @@ class Outcomes:
         if is_sure is not None:
             return 0 if is_sure else _MAY_BE_BACK
         is_ours = entry.last_redrive is not None and entry.last_redrive >= self._began_at
-        return self._shelf.untraceable if is_ours else 0
+        return self._open_letters.untraceable if is_ours else 0
 
     def receive(self, *, hidden_for: timedelta) -> list[OutcomeMessage]:  # noqa: ARG002
         """The next report with what is known now; none at the end. Raises CallFailed."""
@@ -234,13 +234,13 @@ class Outcomes:
         if not self._out:
             return []
         committed = self._committed()
-        has_read_all = self._shelf.look()
+        has_read_all = self._open_letters.look()
         ended: list[tuple[Entry, Dead | None]] = []
         for at, one in list(self._out.items()):
-            back = self._shelf.find(at) or self._shelf.find_copy(one.entry)
+            back = self._open_letters.find(at) or self._open_letters.find_copy(one.entry)
             if back is not None:
                 sent_with = metadata_after(one.entry, one.entry.queue, None)
-                self._shelf.recognise(back.letter.message_id, sent_with)
+                self._open_letters.recognise(back.letter.message_id, sent_with)
                 ended.append((one.entry, back))
                 continue
             if self._place_of(one.entry) is None:
@@ -256,8 +256,8 @@ class Outcomes:
 
     def _may_be_back(self, one: Out) -> bool:
         """Whether a record came since it was sent that can't be recognised."""
-        before = self._shelf.untraceable_before if one.is_sure else one.untraceable
-        return before != self._shelf.untraceable
+        before = self._open_letters.untraceable_before if one.is_sure else one.untraceable
+        return before != self._open_letters.untraceable
 
     def _committed(self) -> dict[Partition, int]:
         """The group's committed offsets in the topics of messages that are out."""

@@ -22,9 +22,9 @@ from operator import attrgetter
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.model.queue_metrics import PERIOD, Minute, QueueMetrics, minute_of
 from smart_redriver.engine.model.rate import LIVE_MINUTES
+from smart_redriver.kafka.engine.open_letters import OpenLetters
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.records import Log, Partition
-from smart_redriver.kafka.engine.shelf import Shelf
 
 #: How many looks to keep, one a minute: longer than a verdict ever waits.
 KEPT = timedelta(hours=4)
@@ -69,10 +69,10 @@ class TopicMetricsReader:
     """Looks at the source topics, as long as the process lives."""
 
     def __init__(
-        self, log: Log, shelf: Shelf, place: KafkaTopics, clock: Callable[[], datetime]
+        self, log: Log, open_letters: OpenLetters, place: KafkaTopics, clock: Callable[[], datetime]
     ) -> None:
         self._log = log
-        self._shelf = shelf
+        self._open_letters = open_letters
         self._place = place
         self._clock = clock
         self._ours = dict.fromkeys(place.topics, 0)
@@ -88,10 +88,10 @@ class TopicMetricsReader:
     def dying(self, topic: str) -> int:
         """Others' messages of a topic that have come to the DLQ topic within the last seconds."""
         deaths, now = self._deaths[topic], self._clock()
-        if not self._shelf.has_read_all:
+        if not self._open_letters.has_read_all:
             deaths.clear()  # records read later are not new
             return 0
-        deaths.append((now, self._shelf.arrived_live[topic]))
+        deaths.append((now, self._open_letters.arrived_live[topic]))
         while deaths[0][0] < now - LATELY:
             deaths.popleft()
         return deaths[-1][1] - deaths[0][1]
@@ -130,7 +130,7 @@ class TopicMetricsReader:
         committed = {
             one: self._log.committed(self._place.consumer_group, one) for one in self._place.topics
         }
-        has_read_all = self._shelf.look()
+        has_read_all = self._open_letters.look()
         now = self._clock()
         for topic, positions in committed.items():
             if not has_read_all:
@@ -176,7 +176,7 @@ class TopicMetricsReader:
         looks = self._looks[topic]
         if looks and written < looks[-1].written:
             looks.clear()  # a topic that was made anew
-        succeeded = passed - self._shelf.arrived[topic]
+        succeeded = passed - self._open_letters.arrived[topic]
         look = Look(
             at=now,
             written=written,

@@ -32,10 +32,10 @@ from smart_redriver.kafka.engine.dead_letters import (
     parked_record,
 )
 from smart_redriver.kafka.engine.letters import Dead, dead_of, id_at, text_of
+from smart_redriver.kafka.engine.open_letters import FEW, OpenLetters
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.records import Header, Log, NewRecord, Position, Record
 from smart_redriver.kafka.engine.shapes import Message
-from smart_redriver.kafka.engine.shelf import FEW, Shelf
 from smart_redriver.oncall.terminal.exits import Refused
 
 #: The attribute that a letter in a file has in addition to those shown: its record as JSON.
@@ -61,8 +61,8 @@ class Topics:
         self.clock = clock
         self.lock = RLock()
         self._ledger: Ledger = memory
-        self._shelf = Shelf(log, place)
-        self.topic_ids = self._shelf.topic_ids
+        self._open_letters = OpenLetters(log, place)
+        self.topic_ids = self._open_letters.topic_ids
         self.topic_ids.memory = memory.of(TOPIC_IDS)
         try:
             self.topic_ids.load()
@@ -81,7 +81,7 @@ class Topics:
         with self.lock:
             now = self.clock()
             if self._looked_at is None or now - self._looked_at >= FRESH_FOR:
-                self._shelf.look()
+                self._open_letters.look()
                 self._parked.look()
                 self._understand_parked()
                 self._done = self._done_in_retry_topic()
@@ -105,14 +105,22 @@ class Topics:
 
     def _done_in_retry_topic(self) -> set[str]:
         """Finished letters whose records stay behind those of others. A pass leaves none in the DLQ topic."""
-        there = [one.letter for one in self._shelf.letters() if one.record.topic == self.place.held]
+        there = [
+            one.letter
+            for one in self._open_letters.letters()
+            if one.record.topic == self.place.held
+        ]
         return {one.message_id for one in recognise(there, self._ledger) if _is_done(one)}
 
     def dead(self) -> list[Dead]:
         """The letters of the DLQ topic and the retry topic that are not done yet. Raises CallFailed."""
         with self.lock:
             self.look()
-            return [one for one in self._shelf.letters() if one.letter.message_id not in self._done]
+            return [
+                one
+                for one in self._open_letters.letters()
+                if one.letter.message_id not in self._done
+            ]
 
     def parked(self) -> list[Dead]:
         """The letters of the parking topic. Raises CallFailed."""
@@ -123,7 +131,7 @@ class Topics:
     def unread(self) -> int:
         """The number of records that there was no room for. Raises CallFailed."""
         with self.lock:
-            return self._shelf.unread()
+            return self._open_letters.unread()
 
     def find(self, message_id: str) -> Dead | None:
         """A letter in either topic. Raises CallFailed."""
@@ -131,13 +139,13 @@ class Topics:
             self.look()
             at = self._at.get(message_id)
             is_parked = at is not None and at in self._parked.there
-            return self._lot[at] if is_parked and at else self._shelf.find(message_id)
+            return self._lot[at] if is_parked and at else self._open_letters.find(message_id)
 
     def take_dead(self, ids: Collection[str]) -> dict[str, CallFailed]:
         """Close letters of the DLQ topic for good, and move the positions. Returns failures by id."""
         with self.lock:
-            self._shelf.close(ids)
-            failed = self._shelf.settle(self.clock())
+            self._open_letters.close(ids)
+            failed = self._open_letters.settle(self.clock())
         return dict.fromkeys(ids, failed[0]) if failed else {}
 
     def take_parked(self, ids: Collection[str]) -> dict[str, CallFailed]:

@@ -5,10 +5,10 @@ are a page instead of a screen:
 
     app         the server: socket, routes, the end of the process; `Guard` keeps other pages out
     api         every address of the API, once; `describe` makes its description
-    looks       what is shown: queues, causes, letters, one letter, history
+    views       what is shown: queues, causes, letters, one letter, history
     timeline    one queue's last hours
-    at_work     orders, each with its plan, question, progress and end
-    shelf       sessions, and the ledger, read once for all requests within seconds
+    tasks       orders, each with its plan, question, progress and end
+    cache       sessions, and the ledger, read once for all requests within seconds
     static      the page
 """
 

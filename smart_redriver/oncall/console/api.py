@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from smart_redriver.oncall.console import looks
-from smart_redriver.oncall.console.at_work import Asked, Console
+from smart_redriver.oncall.console import views
+from smart_redriver.oncall.console.tasks import Asked, Console
 from smart_redriver.oncall.console.timeline import OPTIONS as TIMELINE_OPTIONS
 from smart_redriver.oncall.console.timeline import depth_courses, timeline
 from smart_redriver.oncall.verbs.declarations import ORDERS, Verb
@@ -56,7 +56,7 @@ def _about(console: Console) -> dict[str, Any]:
         "who": session.who,
         "region": session.aws.region,
         "read_only": console.is_read_only,
-        "names": {one.place.queue: looks.name_of(one) for one in sessions},
+        "names": {one.place.queue: views.name_of(one) for one in sessions},
         "verbs": [
             {
                 "name": verb.name,
@@ -87,9 +87,9 @@ def _of_stack(console: Console) -> tuple[Address, ...]:
         _get(
             "/api/status",
             "All queues at a glance.",
-            lambda _: {"queues": looks.each(console.sessions.all(console.notepad()))},
+            lambda _: {"queues": views.each(console.sessions.all(console.notepad()))},
         ),
-        _get("/api/files", "Files of letters in the console's folder.", lambda _: looks.files()),
+        _get("/api/files", "Files of letters in the console's folder.", lambda _: views.files()),
     )
 
 
@@ -99,12 +99,12 @@ def _of_queue(console: Console) -> tuple[Address, ...]:
         _get(
             "/api/queues/{queue}/status",
             "One queue at a glance.",
-            lambda asked: looks.status(session(asked)),
+            lambda asked: views.status(session(asked)),
         ),
         _get(
             "/api/queues/{queue}/headline",
             "The headline of one queue: what its letters wait for, and what to do.",
-            lambda asked: looks.headline(session(asked)),
+            lambda asked: views.headline(session(asked)),
         ),
         _get(
             "/api/queues/{queue}/depths",
@@ -120,48 +120,48 @@ def _of_queue(console: Console) -> tuple[Address, ...]:
         _get(
             "/api/queues/{queue}/history",
             "Changes by command or by console, and who made them.",
-            lambda asked: looks.changes(session(asked), asked.said),
-            looks.DAYS_OPTIONS,
+            lambda asked: views.changes(session(asked), asked.said),
+            views.DAYS_OPTIONS,
         ),
         _get(
             "/api/queues/{queue}/doctor",
             "Whether the deployment is well.",
-            lambda asked: looks.findings(session(asked)),
+            lambda asked: views.findings(session(asked)),
         ),
     )
 
 
 def _of_letters(console: Console) -> tuple[Address, ...]:
-    session, shelf = console.session, console.shelf
+    session, cache = console.session, console.cache
     return (
         _get(
             "/api/queues/{queue}/causes",
             "Why letters are stuck, with counts and trend.",
-            lambda asked: looks.causes(session(asked), shelf),
+            lambda asked: views.causes(session(asked), cache),
         ),
         _get(
             "/api/queues/{queue}/letters",
             "A page of letters that the ledger knows, the newest first.",
-            lambda asked: looks.letters(session(asked), shelf, asked.said),
-            looks.LETTERS_OPTIONS,
+            lambda asked: views.letters(session(asked), cache, asked.said),
+            views.LETTERS_OPTIONS,
         ),
         _get(
             "/api/queues/{queue}/peek",
             "Letters of the DLQ, received and released: their receive counts rise.",
-            lambda asked: looks.peeked(session(asked), asked.said),
-            looks.PEEK_OPTIONS,
+            lambda asked: views.peeked(session(asked), asked.said),
+            views.PEEK_OPTIONS,
         ),
         _get(
             "/api/queues/{queue}/letters/{id}",
             "One letter, by any id it ever had: journey, last failure, content.",
-            lambda asked: looks.letter(session(asked), asked.path["id"], asked.said),
-            looks.LOOK_OPTIONS,
+            lambda asked: views.letter(session(asked), asked.path["id"], asked.said),
+            views.LOOK_OPTIONS,
         ),
         _get(
             "/api/queues/{queue}/letters/{id}/log",
             "The consumer's log about a letter: the last 50 lines that hold one of its ids.",
-            lambda asked: looks.consumer_log(session(asked), asked.path["id"], asked.said),
-            looks.LOG_OPTIONS,
+            lambda asked: views.consumer_log(session(asked), asked.path["id"], asked.said),
+            views.LOG_OPTIONS,
         ),
     )
 

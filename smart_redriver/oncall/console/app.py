@@ -36,8 +36,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.oncall.console.api import Address, addresses, describe
-from smart_redriver.oncall.console.at_work import Asked, Console
-from smart_redriver.oncall.console.shelf import LOGIN_HELPS, Sessions
+from smart_redriver.oncall.console.cache import LOGIN_HELPS, Sessions
+from smart_redriver.oncall.console.tasks import Asked, Console
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.terminal.exits import Exit, Misused, Refused, explain
 

@@ -108,7 +108,7 @@ class Session:
 
     @cached_property
     def _places(self) -> tuple[Place, ...]:
-        from smart_redriver.oncall.deployment.beside import is_file, read_file
+        from smart_redriver.oncall.deployment.deployment_file import is_file, read_file
         from smart_redriver.oncall.deployment.places import find_places, place_beside
 
         if is_file(self.stack):

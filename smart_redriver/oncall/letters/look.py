@@ -33,8 +33,8 @@ from smart_redriver.engine.triage.decision import ParkReason
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice
+from smart_redriver.oncall.letters.fifo_order import COPY, is_cut, out_of_reach
 from smart_redriver.oncall.letters.ledger_scan import all_entries, parked_entries
-from smart_redriver.oncall.letters.reach import COPY, is_cut, out_of_reach
 from smart_redriver.oncall.terminal.exits import Misused
 
 #: A look ends well before the letters that it hides come back by themselves.

@@ -17,7 +17,7 @@ from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.export_file import Kept
-from smart_redriver.oncall.letters.reach import BEHIND, in_ranks
+from smart_redriver.oncall.letters.fifo_order import BEHIND, in_ranks
 from smart_redriver.oncall.moving.sending import Destinations, naming_source, replayed
 from smart_redriver.oncall.moving.work import NewPause, Tally, leased_work, new_owner, tell_refused
 from smart_redriver.oncall.terminal.terminal import Advance

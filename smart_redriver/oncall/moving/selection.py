@@ -19,6 +19,7 @@ from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.deployment.message_store import UNFIT
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice, cause_in_hand, ids_of
+from smart_redriver.oncall.letters.fifo_order import COPY, Overtaking, is_cut
 from smart_redriver.oncall.letters.ledger_scan import find_entry, parked_entries
 from smart_redriver.oncall.letters.look import SHORT_LOOK_LETTERS, Look, look_through
 from smart_redriver.oncall.letters.presentation import (
@@ -31,7 +32,6 @@ from smart_redriver.oncall.letters.presentation import (
     label,
     not_among_them,
 )
-from smart_redriver.oncall.letters.reach import COPY, Overtaking, is_cut
 from smart_redriver.oncall.status.waiting import Waits
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.table import printable

@@ -27,7 +27,7 @@ from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.deployment.message_store import UNFIT
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.export_file import ExportFile, to_be_kept
-from smart_redriver.oncall.letters.reach import BEHIND, in_ranks
+from smart_redriver.oncall.letters.fifo_order import BEHIND, in_ranks
 from smart_redriver.oncall.moving.work import Acted
 from smart_redriver.oncall.terminal.exits import Misused
 

@@ -32,9 +32,9 @@ from smart_redriver.engine.passes.send_back import Forwarded, delete
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice, ids_of
+from smart_redriver.oncall.letters.fifo_order import COPY, out_of_reach
 from smart_redriver.oncall.letters.look import handle_only, ledger_for
 from smart_redriver.oncall.letters.presentation import is_of_one_here
-from smart_redriver.oncall.letters.reach import COPY, out_of_reach
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.terminal import Advance, Terminal
 

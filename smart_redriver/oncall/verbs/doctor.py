@@ -10,7 +10,7 @@ from typing import Any
 from smart_redriver.engine.config.backends import BACKENDS
 from smart_redriver.engine.counts import several
 from smart_redriver.engine.errors import SettingsError
-from smart_redriver.oncall.deployment.beside import is_file
+from smart_redriver.oncall.deployment.deployment_file import is_file
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.doctor.checkup import examine
 from smart_redriver.oncall.doctor.findings import Finding, Level

@@ -30,9 +30,9 @@ from smart_redriver.oncall.letters.edit_form import (
     write_form,
 )
 from smart_redriver.oncall.letters.export_file import ExportFile, to_be_kept
+from smart_redriver.oncall.letters.fifo_order import COPY, Overtaking
 from smart_redriver.oncall.letters.look import Look, find, full_ids, look_through, with_full_ids
 from smart_redriver.oncall.letters.presentation import is_of_one_here, not_among_them
-from smart_redriver.oncall.letters.reach import COPY, Overtaking
 from smart_redriver.oncall.moving.ending import (
     destinations_in_words,
     end_dry_run,

@@ -18,9 +18,9 @@ from smart_redriver.oncall.deployment.message_store import Operation, refuse_unl
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice, choice_of, filter_of
 from smart_redriver.oncall.letters.export_file import ExportFile, KeptFile, to_be_kept
+from smart_redriver.oncall.letters.fifo_order import COPY
 from smart_redriver.oncall.letters.look import Look, with_full_ids
 from smart_redriver.oncall.letters.presentation import HIDDEN
-from smart_redriver.oncall.letters.reach import COPY
 from smart_redriver.oncall.moving.ending import (
     destinations_in_words,
     end_dry_run,

@@ -23,7 +23,7 @@ from smart_redriver.engine.passes.redrive_pass import run_pass
 from smart_redriver.engine.report import Outcome
 from smart_redriver.engine.wiring import make_tools
 from smart_redriver.oncall.audit.trail import recorded
-from smart_redriver.oncall.deployment.beside import read_file
+from smart_redriver.oncall.deployment.deployment_file import read_file
 from smart_redriver.oncall.deployment.session import Session, function_of, invoke
 from smart_redriver.oncall.letters.presentation import why_held, why_parked
 from smart_redriver.oncall.status.passes import acts_in_words

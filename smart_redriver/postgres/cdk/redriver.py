@@ -23,6 +23,7 @@ from smart_redriver.cdk.backend import (
     runbook_of,
     tell_places,
 )
+from smart_redriver.cdk.claims import claim_resources
 from smart_redriver.cdk.dashboard import COUNT, graph
 from smart_redriver.cdk.invocations import alarms_elsewhere, hear_recovery, schedule_ticks
 from smart_redriver.cdk.key_use import allow, unique
@@ -32,7 +33,6 @@ from smart_redriver.cdk.pass_alarms import PERIOD, PassAlarms, make_pass_dashboa
 from smart_redriver.cdk.queue_clashes import partition_faults
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import KEEP_STATE, shared_state_table, table_faults
-from smart_redriver.cdk.taken import take_resources
 from smart_redriver.cdk.topics import Topics, shared_topics, unheard
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import Settings
@@ -136,7 +136,7 @@ class PostgresRedriver(Construct):
             monitoring,
             [
                 *jobs_faults(name, database, safeguards),
-                *take_resources(self, "database", "tables", database.places),
+                *claim_resources(self, "database", "tables", database.places),
                 *unheard(self, monitoring, topics),
                 *table_faults(self, table, safeguards, removal_policy),
                 *alarms_elsewhere(self, settings),

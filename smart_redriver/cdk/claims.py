@@ -17,19 +17,19 @@ from smart_redriver.cdk.origin_config import OriginConfig
 from smart_redriver.engine.errors import Fault
 
 #: By app: the path of the construct that has each resource.
-_TAKEN: WeakKeyDictionary[IConstruct, dict[tuple[str, ...], str]] = WeakKeyDictionary()
+_CLAIMS: WeakKeyDictionary[IConstruct, dict[tuple[str, ...], str]] = WeakKeyDictionary()
 
 
-def take(
+def claim_queues(
     scope: Construct, queues: Mapping[str, sqs.IQueue], origin_config: OriginConfig
 ) -> Iterator[Fault]:
-    """Take queues and targets for ``scope``. Yields a fault for each that another construct of the app has.
+    """Claim queues and targets for ``scope``. Yields a fault for each that another construct of the app has.
 
     If two re-drivers had one parking lot, a replay would send the letters of both to one consumer. Values that only a
     deployment knows can't be compared.
 
     Args:
-        scope: the construct that takes them.
+        scope: the construct that claims them.
         queues: its sources, DLQ and parking lot, by the names of their arguments.
         origin_config: its targets.
 
@@ -44,20 +44,20 @@ def take(
             yield Fault(setting="targets", seen=str(target), accepted=accepted)
 
 
-def take_resources(
+def claim_resources(
     scope: Construct, setting: str, called: str, resources: Iterable[str]
 ) -> Iterator[Fault]:
-    """Take the resources of a queue outside SQS for ``scope``. Yields a fault for each that another construct has."""
+    """Claim the resources of a queue outside SQS for ``scope``. Yields a fault for each that another construct has."""
     for one in resources:
         if other := _other_with(scope, setting, one):
             accepted = f"{called} that {other} does not have"
             yield Fault(setting=setting, seen=one, accepted=accepted)
 
 
-def take_name(
+def claim_name(
     scope: Construct, known_as: str | None, setting: str = "naming.known_as"
 ) -> Iterator[Fault]:
-    """Take the name that the alarms of ``scope`` begin with.
+    """Claim the name that the alarms of ``scope`` begin with.
 
     Yields a fault if another construct in the same account and Region has it.
     """
@@ -66,17 +66,17 @@ def take_name(
         yield Fault(setting=setting, seen=known_as, accepted=accepted)
 
 
-def take_output(scope: Construct, stack: cdk.Stack, name: str) -> Iterator[Fault]:
-    """Take the name of an output of ``stack``. Yields a fault if another construct has it."""
+def claim_output(scope: Construct, stack: cdk.Stack, name: str) -> Iterator[Fault]:
+    """Claim the name of an output of ``stack``. Yields a fault if another construct has it."""
     if other := _other_with(scope, "output", stack.node.path, name):
         accepted = f"an id that differs from that of {other} in letters or digits: the command knows both as {name}"
         yield Fault(setting="construct_id", seen=scope.node.id, accepted=accepted)
 
 
 def _other_with(scope: Construct, *resource: str) -> str | None:
-    """Return the path of another construct that has the resource; None if there is none, and ``scope`` takes it."""
+    """Return the path of another construct that has the resource; None if there is none, and ``scope`` claims it."""
     path = scope.node.path
-    owner = _TAKEN.setdefault(scope.node.root, {}).setdefault(resource, path)
+    owner = _CLAIMS.setdefault(scope.node.root, {}).setdefault(resource, path)
     return owner if owner != path else None
 
 

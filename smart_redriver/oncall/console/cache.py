@@ -53,7 +53,7 @@ class _Kept:
     fresh_until: float
 
 
-class Shelf:
+class LedgerCache:
     """Entries from each queue's ledger, and results of searches in bodies."""
 
     def __init__(self) -> None:

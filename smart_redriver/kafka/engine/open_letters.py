@@ -189,7 +189,7 @@ class TopicIds:
         return {"first": self._first, "last": self._last}
 
 
-class Shelf:
+class OpenLetters:
     """The letters of one DLQ. It is not thread-safe: a pass over Kafka has one round at a time.
 
     `state` names the state that knows what was sent. Each commit carries it as a note, unless it is empty.

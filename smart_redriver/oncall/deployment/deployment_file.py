@@ -46,7 +46,7 @@ def read_file(file: Path) -> ProcessFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class FileConnect:
     """Connects as a file says: in AWS, only to its state table and to what that needs."""
 
     file: Path
@@ -72,10 +72,10 @@ class Beside:
         look = getattr(self.connect, "credentials", None)
         return look() if look else None
 
-    def again(self) -> Beside:
+    def again(self) -> FileConnect:
         """The same, but looks for credentials again."""
         renewed: Callable[[], Connect] | None = getattr(self.connect, "again", None)
-        return Beside(self.file, renewed()) if renewed else self
+        return FileConnect(self.file, renewed()) if renewed else self
 
 
 @dataclass(frozen=True, slots=True)

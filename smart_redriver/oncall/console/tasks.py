@@ -20,8 +20,8 @@ from threading import Condition, Lock, Thread
 from typing import Any
 
 from smart_redriver.engine.errors import RedriverError
-from smart_redriver.oncall.console import looks
-from smart_redriver.oncall.console.shelf import Notepad, Sessions, Shelf
+from smart_redriver.oncall.console import views
+from smart_redriver.oncall.console.cache import LedgerCache, Notepad, Sessions
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.terminal.exits import UNCHANGED, Exit, Refused, explain
 from smart_redriver.oncall.terminal.terminal import Advance, Interrupts, Terminal, is_other
@@ -320,7 +320,7 @@ class Console:
 
     sessions: Sessions
     is_read_only: bool = False
-    shelf: Shelf = field(default_factory=Shelf)
+    cache: LedgerCache = field(default_factory=LedgerCache)
     tasks: Tasks = field(default_factory=Tasks)
 
     def notepad(self) -> Notepad:
@@ -337,7 +337,7 @@ class Console:
         The page will get any fault.
         """
         with suppress(RedriverError, Refused):
-            looks.each(self.sessions.all(self.notepad()))
+            views.each(self.sessions.all(self.notepad()))
 
     def order(self, verb: Verb, asked: Asked) -> dict[str, Any]:
         """Start a verb. Its plan follows."""
@@ -356,7 +356,7 @@ class Console:
         self.tasks.add(task)
 
         def after(fault: Exception | None) -> None:
-            self.shelf.forget(task.queue)
+            self.cache.forget(task.queue)
             if fault is not None:
                 self.sessions.forget(fault)
 

@@ -14,11 +14,11 @@ from typing import Any
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.headline import worst
 from smart_redriver.engine.triage.ledger import Entry
-from smart_redriver.oncall.console.shelf import (
+from smart_redriver.oncall.console.cache import (
     LOGIN_HELPS,
+    LedgerCache,
     Notepad,
     Read,
-    Shelf,
     moment_of,
     place_in_line,
 )
@@ -97,9 +97,9 @@ def _tone(tone: Any) -> str | None:
     return tone.name.lower() if tone else None
 
 
-def causes(session: Session, shelf: Shelf) -> dict[str, Any]:
+def causes(session: Session, cache: LedgerCache) -> dict[str, Any]:
     """Return the causes of stuck letters, each with its number of letters in the last hours."""
-    read = shelf.of(session)
+    read = cache.of(session)
     told = page_of(session, read.entries).to_json()
     trends = _trends(read)
     for one in told["groups"]:
@@ -121,13 +121,13 @@ def _trends(read: Read) -> Mapping[tuple[str | None, str | None], list[int]]:
     return found
 
 
-def letters(session: Session, shelf: Shelf, given: Mapping[str, Any]) -> dict[str, Any]:
+def letters(session: Session, cache: LedgerCache, given: Mapping[str, Any]) -> dict[str, Any]:
     """A page of letters from the ledger, the newest first. A search in bodies looks at the letters."""
     place = given.get("place", "parked")
     if place not in ("parked", "dlq"):
         raise Misused(f"place {place!r} is neither parked nor dlq.")
-    read = shelf.of(session)
-    found = _found(session, shelf, read, given, is_parked=place == "parked")
+    read = cache.of(session)
+    found = _found(session, cache, read, given, is_parked=place == "parked")
     found = _named(found, given.get("id", "").strip())
     left = _behind(found, _read_cursor(given["after"])) if "after" in given else found
     limit = given.get("limit", 100)
@@ -145,7 +145,7 @@ def letters(session: Session, shelf: Shelf, given: Mapping[str, Any]) -> dict[st
 
 
 def _found(
-    session: Session, shelf: Shelf, read: Read, given: Mapping[str, Any], *, is_parked: bool
+    session: Session, cache: LedgerCache, read: Read, given: Mapping[str, Any], *, is_parked: bool
 ) -> list[Entry]:
     texts = {one.name: given.get(one.name) for one in FILTERS}
     wanted = read_filter(session.clock(), **texts)
@@ -164,7 +164,7 @@ def _found(
     def find() -> list[Entry]:
         return sorted(matching(session, entries, wanted), key=place_in_line, reverse=True)
 
-    return shelf.search(session.place.queue, tuple(texts.values()), find)
+    return cache.search(session.place.queue, tuple(texts.values()), find)
 
 
 def _named(found: list[Entry], part: str) -> list[Entry]:
