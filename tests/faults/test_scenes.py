@@ -39,7 +39,7 @@ SHOWN = {
         redriven=1,
         parked={"MAX_ATTEMPTS": 1, "GAVE_UP": 1, "UNKNOWN_SOURCE": 1, "UNDELIVERABLE": 1},
     ),
-    "letters_to_hold": Shows(redriven=3, held={"AWAITING_VERDICT": 1, "BACKOFF": 1}),
+    "letters_to_hold": Shows(held={"AWAITING_VERDICT": 1, "BACKOFF": 1, "CONTROL": 3}),
     "suspects_waiting_for_their_last_chance": Shows(redriven=1, held={"LAST_CHANCE": 3}),
     "suspects_beside_controls": Shows(redriven=19, held={"CONTROL": 17}),
     "letters_without_room_for_metadata": Shows(

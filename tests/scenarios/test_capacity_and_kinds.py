@@ -120,3 +120,18 @@ def test_pills_of_producers_keep_no_circuit_half_open_beside_live_successes() ->
     assert run.circuit.final_state == "CLOSED"
     assert run.parked_rightly >= 300
     assert (run.lost, run.parked_wrongly) == (0, 0)
+
+
+@pytest.mark.enumeration
+@pytest.mark.parametrize("seed", range(3))
+def test_pills_of_a_quiet_backlog_are_compared_with_its_last_good_letters(seed: int) -> None:
+    """All good letters had gone before the first pill came back: it stayed for three days."""
+    world = {"letters": 150, "poison": 15, "down-hours": 2, "watch-hours": 20}
+    asked = parse([f"--{name}={value}" for name, value in world.items()])
+
+    run = asked.scenario.played(seed, watches_live=False).measures
+
+    assert run.circuit is not None
+    assert run.circuit.final_state == "CLOSED"
+    assert (run.parked_rightly, run.at_large) == (15, 0)
+    assert (run.lost, run.parked_wrongly) == (0, 0)

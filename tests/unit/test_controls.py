@@ -85,6 +85,19 @@ def test_where_nobody_came_back_while_others_succeeded_nobody_stays() -> None:
     assert controls(ENOUGH, a_circuit(judged=(failed,))) == []
 
 
+def test_on_a_quiet_queue_letters_that_are_out_may_be_the_first_suspects() -> None:
+    """If all went before those came back, none would be left to compare them with."""
+    soon = NOW + timedelta(minutes=2)
+    many = a_circuit(pending=(a_batch(size=CONTROLS_AMONG, due_at=soon),))
+    few = a_circuit(pending=(a_batch(size=CONTROLS_AMONG - 1, due_at=soon),))
+    overdue = a_circuit(pending=(a_batch(size=CONTROLS_AMONG),))
+
+    assert controls(ENOUGH, many, is_quiet=True) == LAST
+    assert controls(ENOUGH, many) == []
+    assert controls(ENOUGH, few, is_quiet=True) == []
+    assert controls(ENOUGH, overdue, is_quiet=True) == []
+
+
 def test_what_came_back_already_is_no_control_where_others_were_never_tried() -> None:
     """It may be what it would be compared with."""
     returned = a_return(last_redrive=ago(minutes=5))

@@ -77,7 +77,7 @@ class Admission:
         self._settings = settings
         self._awaits_suspects = awaits_suspects
         self._is_quiet = is_quiet
-        self._has_met_suspects = awaits_suspects
+        self._expects_suspects = awaits_suspects
         self._suspects = 0
         self._controls_held = 0
         self._have_company = False
@@ -146,7 +146,7 @@ class Admission:
         if _are_followed(due, decided):
             beyond = math.inf
         self._note_held_back(decided, terms, now)
-        self._note_suspects([case for case, _ in in_no_hurry], circuit)
+        self._note_suspects([case for case, _ in in_no_hurry], circuit, now)
         controls = self._controls(in_no_hurry, circuit, terms, now, beyond)
         for (case, decision), roll in zip(due, rolls, strict=False):
             what: Decision
@@ -211,12 +211,13 @@ class Admission:
         ]
         if waits:
             self.suspects_until = max([*waits, self.suspects_until or now])
-            self._awaits_suspects = self._has_met_suspects = True
+            self._awaits_suspects = self._expects_suspects = True
 
-    def _note_suspects(self, due: Sequence[Case], circuit: Circuit) -> None:
-        self._has_met_suspects = (
-            self._has_met_suspects
+    def _note_suspects(self, due: Sequence[Case], circuit: Circuit, now: datetime) -> None:
+        self._expects_suspects = (
+            self._expects_suspects
             or circuit.has_suspects
+            or (self._is_quiet and _are_many_out(circuit, now))
             or any(_came_back_from_a_success(case, circuit) for case in due)
         )
 
@@ -228,7 +229,7 @@ class Admission:
         now: datetime,
         beyond: float,
     ) -> set[str]:
-        """If there are suspects, the last few letters without strikes stay until the batch's verdict.
+        """If there are or may be suspects, the last few letters without strikes stay until the batch's verdict.
 
         Letters that were never tried are the best controls. Afterwards they go together with the suspects, which wait
         for that, too: without controls, a suspect on a quiet queue can't be told from a letter that met an outage. Half
@@ -260,8 +261,8 @@ class Admission:
         return self._is_quiet and are_more and not self._have_company
 
     def _wants_controls(self, due: Sequence[tuple[Case, Redrive]], beyond: float) -> bool:
-        """Whether there are suspects, and these are the last letters."""
-        if self._is_trial or not self._has_met_suspects:
+        """Whether there are or may be suspects, and these are the last letters."""
+        if self._is_trial or not self._expects_suspects:
             return False
         if not self._is_quiet:
             return not beyond and len(due) < self.room
@@ -315,6 +316,11 @@ class Admission:
 
     def _is_nearly_convicted(self, decision: Redrive) -> bool:
         return 0 < decision.strikes >= self._settings.max_attempts - 1
+
+
+def _are_many_out(circuit: Circuit, now: datetime) -> bool:
+    """Whether the first suspects may be about to return. If all others went, none could be compared with them."""
+    return sum(one.size for one in circuit.pending if now < one.due_at) >= CONTROLS_AMONG
 
 
 def _enough_controls(circuit: Circuit, suspects: int) -> int:
